@@ -1,0 +1,1 @@
+"""How far two policies are apart: from log-probs of sampled steps, or exactly from next-step distributions."""

@@ -1,0 +1,35 @@
+"""Measures of one update: bound like every part, live names are the outputs that the gradient was taken at. Raw, before any clipping."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from ..types.shapes import expect
+
+
+def ratio(logp: Tensor, behaviour_logp: Tensor, mask: Tensor) -> dict[str, float]:
+    """Least, mean and greatest pi / behaviour over the mask, and the effective share of samples (sum r)^2 / (n sum r^2), in (0, 1]."""
+    expect("BT", logp=logp, behaviour_logp=behaviour_logp, mask=mask)
+    r = (logp - behaviour_logp)[mask].double().clamp(-60, 60).exp()
+    if not len(r):
+        return {}
+    effective = float(r.sum() ** 2 / (len(r) * (r**2).sum()))
+    return {"ratio_min": float(r.min()), "ratio_mean": float(r.mean()), "ratio_max": float(r.max()), "effective_share": effective}
+
+
+def clip_share(
+    logp: Tensor, behaviour_logp: Tensor, advantage: Tensor, mask: Tensor, *, low: float = 0.2, high: float = 0.2
+) -> dict[str, float]:
+    """Share of trained steps whose clip binds for the sign of their advantage (ratio 1.5 with A < 0 is not clipped)."""
+    expect("BT", logp=logp, behaviour_logp=behaviour_logp, advantage=advantage, mask=mask)
+    r = (logp - behaviour_logp).clamp(-60, 60).exp()
+    binds = torch.where(advantage > 0, r > 1 + high, (advantage < 0) & (r < 1 - low))[mask]
+    return {"clip_share": float(binds.double().mean())} if len(binds) else {}
+
+
+def advantage_spread(advantage: Tensor, mask: Tensor) -> dict[str, float]:
+    """Mean and population std of the advantage over the trained steps."""
+    expect("BT", advantage=advantage, mask=mask)
+    x = advantage[mask].double()
+    return {"advantage_mean": float(x.mean()), "advantage_std": float(x.std(correction=0))} if len(x) else {}
