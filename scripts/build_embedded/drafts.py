@@ -82,6 +82,6 @@ def _changed(rng: random.Random, text: str, alphabet: str) -> str:
 def _left_to_right(body: str) -> str:
     numbers, signs = list(map(int, re.findall(r"\d", body))), re.findall(r"[+*-]", body)
     value = numbers[0]
-    for sign, number in zip(signs, numbers[1:]):
+    for sign, number in zip(signs, numbers[1:], strict=False):
         value = value + number if sign == "+" else value - number if sign == "-" else value * number
     return str(value)

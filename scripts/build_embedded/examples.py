@@ -7,11 +7,12 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from scripts.build_embedded.drafts import FILLER, another_right, draft, wrong
+
 from burnish.formats import FORMATS
 from burnish.tasks import truth
 from burnish.tasks.base import Problem, is_held_out
 from burnish.tasks.registry import PARTS
-from scripts.build_embedded.drafts import FILLER, another_right, draft, wrong
 
 Example = tuple[str, str, str]  # format, prompt, target
 SHARES = {  # how often a tree has a branch of this format
@@ -32,6 +33,7 @@ class Mixture:
     trees: float = 0.5  # share of units with all formats; the others only answer
     levels: tuple[float, float, float] = (0.75, 0.25, 0.0)
     fuzz: float = 0.0  # strength of the fuzz, 0 to 1
+    more_drafts: int = 0  # further drafts of a tree on which only the critics are trained
     own: float = 0.3  # share of wrong drafts that are the model's own samples, where there are any
     samples: dict[str, list[tuple[Problem, str]]] = field(default_factory=dict)
 
@@ -54,7 +56,10 @@ def unit(rng: random.Random, mixture: Mixture) -> list[Example]:
         pool = mixture.samples[rng.choice(sorted(mixture.samples))]
         problem, own = rng.choice(pool)
         own = None if rng.random() < 0.4 else own
-    return _fuzz(rng, mixture, problem, list(tree(rng, problem, own)))
+    examples = list(tree(rng, problem, own))
+    for _ in range(mixture.more_drafts):
+        examples += criticised(rng, problem)
+    return _fuzz(rng, mixture, problem, examples)
 
 
 def tree(rng: random.Random, problem: Problem, own: str | None = None) -> Iterator[Example]:
@@ -70,6 +75,15 @@ def tree(rng: random.Random, problem: Problem, own: str | None = None) -> Iterat
         made = parts_and_target(rng, name, problem, given, answer)
         if made:
             yield name, FORMATS[name].render(made[2] if len(made) > 2 else question, made[0]), made[1]
+
+
+def criticised(rng: random.Random, problem: Problem) -> Iterator[Example]:
+    """One more draft, with the branches of the critics."""
+    given = draft(rng, problem.question, problem.meta)
+    for name in ("verdict", "critique", "score", "items"):
+        if rng.random() < 0.8:
+            parts, target = parts_and_target(rng, name, problem, given, given)[:2]
+            yield name, FORMATS[name].render(problem.question, parts), target
 
 
 def parts_and_target(rng: random.Random, name: str, problem: Problem, given: str, answer: str):

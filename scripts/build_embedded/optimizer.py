@@ -32,12 +32,12 @@ class Optimizer:
     @torch.no_grad()
     def step(self, scale: float) -> None:
         """One update at `scale` times the learning rate; clears the gradients."""
-        for group, velocity in zip(self.groups, self.velocities):
+        for group, velocity in zip(self.groups, self.velocities, strict=False):
             gradient = torch.stack([p.grad for p in group])
             velocity.lerp_(gradient, 1 - self.momentum)
             update = orthogonal(gradient.lerp(velocity, self.momentum))
             size = 0.2 * max(update.shape[-2:]) ** 0.5
-            for p, change in zip(group, update):
+            for p, change in zip(group, update, strict=False):
                 p.mul_(1 - self.rate * scale * self.decay).add_(change, alpha=-self.rate * scale * size)
                 p.grad = None
         for options in self.adam.param_groups:

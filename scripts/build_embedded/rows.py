@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-
 from scripts.build_embedded.examples import Example, Mixture, unit
 from scripts.build_embedded.folder import CONTROLS, SPECIAL, WORDS, build_tokenizer
 
@@ -33,7 +32,7 @@ class Tree:
         self.parents: list[int] = []
         self.depths: list[int] = []
         self.children: dict[tuple[int, int], int] = {}
-        self.losses: list[tuple[int, int, float]] = []  # node that predicts, target, weight
+        self.losses: list[tuple[int, int, float, str]] = []  # node that predicts, target, weight, format
 
     def step(self, parent: int, token: int) -> int:
         """The child of this node with this token; made if it is new."""
@@ -52,14 +51,15 @@ class Tree:
         for token in encode(prompt):
             node = self.step(node, token)
         for token in encode(target):
-            self.losses.append((node, token, weight))
+            self.losses.append((node, token, weight, name))
             node = self.step(node, token)
-        self.losses.append((node, END, weight))
+        self.losses.append((node, END, weight, name))
 
 
 @dataclass
 class Rows:
-    """A batch: tokens and positions (R, C), mask (R, C, C), and per target its place in the flat batch, its id and its weight (N,)."""
+    """A batch: tokens and positions (R, C), mask (R, C, C), and per target its place in the flat batch, its id, its weight
+    and its format (N,)."""
 
     tokens: torch.Tensor
     positions: torch.Tensor
@@ -67,6 +67,7 @@ class Rows:
     places: torch.Tensor
     targets: torch.Tensor
     weights: torch.Tensor
+    names: tuple[str, ...]
 
 
 def plant(rng: random.Random, mixture: Mixture, columns: int) -> Tree:
@@ -97,8 +98,8 @@ def pack(rng: random.Random, mixture: Mixture, rows: int, columns: int) -> Rows:
         for node, parent in enumerate(tree.parents):
             if parent >= 0:
                 block[start + node, start : start + node] = block[start + parent, start : start + node]
-        losses += [(row * columns + start + node, target, weight) for node, target, weight in tree.losses]
+        losses += [(row * columns + start + node, *rest) for node, *rest in tree.losses]
         filled[row] = start + size
-    places, targets, weights = zip(*losses)
+    places, targets, weights, names = zip(*losses, strict=False)
     return Rows(torch.from_numpy(batch[0]), torch.from_numpy(batch[1]), torch.from_numpy(mask), torch.tensor(places), torch.tensor(targets),
-                torch.tensor(weights))  # fmt: skip
+                torch.tensor(weights), names)  # fmt: skip

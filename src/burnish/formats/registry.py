@@ -48,4 +48,5 @@ _ALL = (
 
 FORMATS: dict[str, Format] = {format.name: format for format in _ALL}
 """Parts by name: draft, other, critique (`@2>`), index (from 1), hint (`@2b`), goal (0-9), direction (`+` better, `-` worse), call (`1+8`),
-result (`9`), history (earlier calls or turns in the grammar), said (what the user said), asked (a question with `?` for what is missing)."""
+result (`9`), history (earlier calls or turns in the grammar), said (what the user said),
+ asked (a question with `?` where something is missing)."""

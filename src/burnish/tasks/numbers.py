@@ -98,7 +98,8 @@ class Expr(ClosedTask):
         """Draw a shape, then its numbers."""
         a, b, c, d, e = (rng.randint(1, 9) for _ in range(5))
         if level == 1:
-            shapes = ((f"{a}+{b}*{c}", a + b * c), (f"({a}+{b})*{c}", (a + b) * c), (f"{a}*{b}-{c}", a * b - c), (f"{a}+{b}-{c}", a + b - c))
+            shapes = ((f"{a}+{b}*{c}", a + b * c), (f"({a}+{b})*{c}", (a + b) * c),
+                      (f"{a}*{b}-{c}", a * b - c), (f"{a}+{b}-{c}", a + b - c))
         elif level == 2:
             shapes = ((f"{a}*{b}+{c}*{d}", a * b + c * d), (f"({a}+{b})*{c}-{d}", (a + b) * c - d),
                       (f"{a}*({b}+{c})+{d}", a * (b + c) + d), (f"{a}+{b}*{c}-{d}", a + b * c - d))
@@ -110,7 +111,7 @@ class Expr(ClosedTask):
 
 
 class Next(ClosedTask):
-    """The next number of a sequence. Level 1: four terms, steps of 1 to 9, level 2: steps of up to 30 up or down, level 3: growing steps."""
+    """The next number of a sequence. Level 1: four terms, steps of 1 to 9, level 2: steps of up to 30 either way, level 3: growing steps."""
 
     name: ClassVar[str] = "next"
 

@@ -15,7 +15,8 @@ MIXED: tuple[type[TextTask], ...] = (
     numbers.Add, numbers.Sub, numbers.Mul, numbers.Max, numbers.Compare, numbers.Expr, numbers.Next,
     strings.Sort, strings.Reverse, strings.Count, strings.Last, strings.Repeat, Rules,
 )  # fmt: skip
-PARTS: dict[str, TextTask] = {task.name: task() for task in (*MIXED, Stack)}
+_ALONE: tuple[type[TextTask], ...] = (*MIXED, Stack)
+PARTS: dict[str, TextTask] = {task.name: task() for task in _ALONE}
 
 
 class Mix(TextTask):
@@ -32,4 +33,4 @@ class Mix(TextTask):
         return PARTS[meta["task"]].check(text, meta)
 
 
-TASKS: dict[str, type[TextTask]] = {task.name: task for task in (*MIXED, Stack, Mix)}
+TASKS: dict[str, type[TextTask]] = {**{task.name: task for task in _ALONE}, "mix": Mix}

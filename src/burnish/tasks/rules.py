@@ -9,7 +9,9 @@ from typing import Any, ClassVar
 from burnish.tasks.base import Problem, TextTask
 from burnish.tasks.closed import LETTERS, letters
 
-ENGLISH = {"len": "has exactly {} letters", "first": "begins with {}", "last": "ends with {}", "has": "contains {}", "no": "does not contain {}"}
+ENGLISH = {
+    "len": "has exactly {} letters", "first": "begins with {}", "last": "ends with {}", "has": "contains {}", "no": "does not contain {}",
+}  # fmt: skip
 LONGEST = 15
 
 

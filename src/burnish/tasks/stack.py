@@ -38,7 +38,7 @@ def draw_program(rng: random.Random, operations: str) -> str:
     while True:
         operands = [rng.choice("aabb123") for _ in range(len(operations) + 1)]
         if len(operations) == 1 or rng.random() < 0.7:
-            program = operands[0] + "".join(operand + operation for operand, operation in zip(operands[1:], operations))
+            program = operands[0] + "".join(operand + operation for operand, operation in zip(operands[1:], operations, strict=False))
         else:
             program = "".join(operands) + operations
         if "a" in program or "b" in program:
@@ -64,7 +64,7 @@ class Stack(TextTask):
             if pair not in inputs:
                 inputs.append(pair)
         expected = [interpret(program, pair) for pair in inputs]
-        shown = [f"{a},{b}>{result}" for (a, b), result in zip(inputs[:SHOWN], expected)]
+        shown = [f"{a},{b}>{result}" for (a, b), result in zip(inputs[:SHOWN], expected, strict=False)]
         meta = {"task": self.name, "answer": program, "inputs": [list(pair) for pair in inputs], "expected": expected, "shown": SHOWN}
         question = self.name + ";".join([operations if level < 3 else "?", *shown])
         return Problem(question, self._words(operations if level < 3 else "", shown), meta)
@@ -80,7 +80,7 @@ class Stack(TextTask):
     def tests(self, text: str, meta: Mapping[str, Any]) -> list[bool]:
         """One entry per unit test, the shown ones first: is it passed?"""
         program = text.strip() if isinstance(text, str) else ""
-        return [interpret(program, pair) == wanted for pair, wanted in zip(meta["inputs"], meta["expected"])]
+        return [interpret(program, pair) == wanted for pair, wanted in zip(meta["inputs"], meta["expected"], strict=False)]
 
     def check(self, text: str, meta: Mapping[str, Any]) -> float:
         """The share of unit tests passed, in [0, 1]; 1.0 is right."""
