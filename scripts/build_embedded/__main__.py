@@ -1,27 +1,37 @@
 """`python -m scripts.build_embedded first second clean tiny teacher table`: the stages of the build, each from the state of another.
 
     first   1300 steps at a constant rate                        from nothing
-    second  1000 steps more, with the model's own samples        from first
-    clean   600 steps to rate zero       -> tiny-clean           from second
-    tiny    220 steps of fuzz            -> tiny                 from clean
-    teacher harder, longer               -> tiny-teacher         from second
+    second  850  steps more, with the model's own samples        from first
+    clean   550 steps to rate zero       -> tiny-clean           from second
+    tiny    200 steps of fuzz            -> tiny                 from clean
+    teacher 3050 steps, harder levels     -> tiny-teacher         from second
+    table   measures the models and writes table.json and README.md
 """
 
 from __future__ import annotations
 
+import json
 import sys
+import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import torch
+import transformers
 from scripts.build_embedded.ask import own_samples
+from scripts.build_embedded.evaluate import table
 from scripts.build_embedded.examples import Mixture
 from scripts.build_embedded.folder import new_model, save_folder
 from scripts.build_embedded.optimizer import Optimizer
+from scripts.build_embedded.readme import provenance, render
 from scripts.build_embedded.train import RATE, Log, Phase, run
-from transformers import LlamaForCausalLM
+from transformers import AutoModelForCausalLM, LlamaForCausalLM
 
 SEED = 1
+CELL = 100  # held-out questions in a cell of the table
+NAMES = ("tiny-clean", "tiny", "tiny-teacher")
+TRAINED = ("first", "second", "clean", "tiny", "teacher")
 FOLDER = Path("src/burnish/models/embedded")
 BUILD = Path("build/embedded")
 
@@ -68,28 +78,55 @@ def stage(name: str, source: str, *phases: Phase, folder: str | None = None) -> 
 
 def second() -> None:
     """On at the constant rate, with two more drafts a tree for the critics, and the model's own wrong samples among the drafts."""
-    stage("second", "first", Phase("second", 1000, Mixture(trees=0.5, more_drafts=2), lambda progress: 1.0, refresh=250, trees_until=0.6))
+    stage("second", "first", Phase("second", 850, Mixture(trees=0.5, more_drafts=2), lambda progress: 1.0, refresh=250, trees_until=0.6))
 
 
 def clean() -> None:
     """Down to rate zero: the critic, judge and reference."""
-    stage("clean", "second", Phase("clean", 600, Mixture(trees=0.6, more_drafts=2), falling(), refresh=200), folder="tiny-clean")
+    stage("clean", "second", Phase("clean", 550, Mixture(trees=0.6, more_drafts=2), falling(), refresh=200), folder="tiny-clean")
 
 
 def tiny() -> None:
     """The fuzz: answers get wrong and filler targets, critics stay on clean ones. The actor: it knows more than it samples."""
-    stage("tiny", "clean", Phase("tiny", 220, Mixture(trees=0.4, fuzz=1.0), falling(0.3)), folder="tiny")
+    stage("tiny", "clean", Phase("tiny", 200, Mixture(trees=0.4, fuzz=1.0), falling(0.3)), folder="tiny")
 
 
 def teacher() -> None:
     """Longer and harder, then down to rate zero; never fuzzed."""
     levels = (0.45, 0.35, 0.2)
-    constant = Phase("teacher", 2400, Mixture(trees=0.5, levels=levels, more_drafts=2), lambda progress: 1.0, refresh=600)
-    last = Phase("teacher-clean", 800, Mixture(trees=0.5, levels=levels, more_drafts=2), falling(), refresh=400)
+    constant = Phase("teacher", 2300, Mixture(trees=0.5, levels=levels, more_drafts=2), lambda progress: 1.0, refresh=600)
+    last = Phase("teacher-clean", 750, Mixture(trees=0.5, levels=levels, more_drafts=2), falling(), refresh=400)
     stage("teacher", "second", constant, last, folder="tiny-teacher")
 
 
-STAGES = {"first": first, "second": second, "clean": clean, "tiny": tiny, "teacher": teacher}
+def measure(name: str) -> None:
+    """Measure one of the models and keep what was found."""
+    model = AutoModelForCausalLM.from_pretrained(FOLDER / name, attn_implementation="eager")
+    (BUILD / f"table-{name}.json").write_text(json.dumps(table(model, CELL, formats=True)))
+
+
+def write_up() -> None:
+    """Put logs and measurements next to the models: `training_log.jsonl`, `table.json`, `README.md`."""
+    logs = {name: [json.loads(line) for line in (BUILD / f"{name}.jsonl").read_text().splitlines()] for name in TRAINED}
+    rows = [json.dumps({"stage": name, **row}) for name, log in logs.items() for row in log]
+    (FOLDER / "training_log.jsonl").write_text("\n".join(rows) + "\n")
+    models = {name: json.loads((BUILD / f"table-{name}.json").read_text()) for name in NAMES}
+    (FOLDER / "table.json").write_text(json.dumps({"n": CELL, "models": models}, indent=1) + "\n")
+    versions = f"torch {torch.__version__}, transformers {transformers.__version__}, {time.strftime('%Y-%m-%d')}"
+    notes = Path(__file__).with_name("notes.md").read_text()
+    found = {"n": CELL, "models": models, "provenance": provenance(logs, SEED, versions), "notes": notes}
+    (FOLDER / "README.md").write_text(render(found))
+
+
+def everything() -> None:
+    """Measure all models and write the README."""
+    for name in NAMES:
+        measure(name)
+    write_up()
+
+
+STAGES = {"first": first, "second": second, "clean": clean, "tiny": tiny, "teacher": teacher, "table": everything, "readme": write_up}
+STAGES |= {f"measure-{name}": partial(measure, name) for name in NAMES}
 
 if __name__ == "__main__":
     torch.set_num_threads(1)

@@ -38,7 +38,8 @@ def ask(model: LlamaForCausalLM, prompts: Sequence[str], sampled: bool = False, 
 
 
 def own_samples(model: LlamaForCausalLM, mixture: Mixture, key: tuple) -> dict[str, list[tuple[Problem, str]]]:
-    """Wrong answers that the model gives when it samples, by task: the near misses that its critic will meet."""
+    """Wrong answers that the model gives when it samples, by task: the near misses that its critic will meet. Tasks with fewer than 20
+    are left out: so few would be learnt by heart."""
     model.eval()
     rng, samples = generator(*key), defaultdict(list)
     problems = [draw(rng, mixture) for _ in range(2048)]
@@ -47,4 +48,4 @@ def own_samples(model: LlamaForCausalLM, mixture: Mixture, key: tuple) -> dict[s
         if answer and len(answer) <= 16 and "<" not in answer[:1] and not right(answer, problem.meta):
             samples[problem.meta["task"]].append((problem, answer))
     model.train()
-    return dict(samples)
+    return {task: found for task, found in samples.items() if len(found) >= 20}

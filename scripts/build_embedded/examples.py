@@ -53,8 +53,7 @@ def unit(rng: random.Random, mixture: Mixture) -> list[Example]:
     if rng.random() >= mixture.trees:
         return _fuzz(rng, mixture, problem, [("answer", FORMATS["answer"].render(problem.question), another_right(rng, problem.meta))])
     if mixture.samples and rng.random() < mixture.own:
-        pool = mixture.samples[rng.choice(sorted(mixture.samples))]
-        problem, own = rng.choice(pool)
+        problem, own = rng.choice(mixture.samples[rng.choice(sorted(mixture.samples))])
         own = None if rng.random() < 0.4 else own
     examples = list(tree(rng, problem, own))
     for _ in range(mixture.more_drafts):

@@ -88,3 +88,16 @@ FORMATS_SAY = (
     "reflect, items, hint: exactly right; goal: a draft of exactly this score; direction: moved the right way; critiqued: this critique is "
     "true of it; choose, verdict, item: guessing gives about .5.\n"
 )
+
+
+def provenance(logs: dict[str, list[dict[str, Any]]], seed: int, versions: str) -> str:
+    """Command, seed, and what each stage took."""
+    command = "python -m scripts.build_embedded first second clean tiny teacher table"
+    text = f"`{command}` with seed {seed}, one thread, {versions}. The number of\n"
+    text += "steps is fixed in the script; the seconds are those of the machine it ran on, which did other work at the same time.\n"
+    text += "`training_log.jsonl` has a row per 50 steps: mean loss per target token by format.\n\n"
+    rows = []
+    for stage, log in logs.items():
+        steps = sum(row["step"] for i, row in enumerate(log) if i + 1 == len(log) or log[i + 1]["phase"] != row["phase"])
+        rows.append([stage, str(steps), f"{log[-1]['tokens'] / 1e6:.1f} M", f"{log[-1]['seconds']:.0f}"])
+    return text + rows_of(["stage", "steps", "tokens", "seconds"], rows)

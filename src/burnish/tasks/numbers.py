@@ -111,7 +111,7 @@ class Expr(ClosedTask):
 
 
 class Next(ClosedTask):
-    """The next number of a sequence. Level 1: four terms, steps of 1 to 9, level 2: steps of up to 30 either way, level 3: growing steps."""
+    """The next number of a sequence. Level 1: four terms, steps of 1 to 9, level 2: of up to 30 either way, level 3: growing steps."""
 
     name: ClassVar[str] = "next"
 
