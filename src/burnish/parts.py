@@ -7,6 +7,7 @@ from __future__ import annotations
 import ast
 import importlib
 import importlib.util
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from .errors import BurnishError, Refused, nearest
+from .types.context import digest
 
 HERE = Path(__file__).parent
 
@@ -43,6 +45,12 @@ class Signature:
     source: str
 
     @property
+    def stated(self) -> bool:
+        """Whether the annotation says what a value belongs to; a helper's (-> Tensor) does not."""
+        made = self.returns.get("")
+        return made is None or made in ("Steps", "Rows", "Pairs", "Groups") or made.startswith("dict")
+
+    @property
     def summary(self) -> str:
         return self.doc.split("\n")[0]
 
@@ -52,17 +60,24 @@ def read(path: Path) -> dict[str, Signature]:
     """Every public function of a file, by name. Raises Refused when the file is missing or no Python."""
     try:
         text = path.read_text(encoding="utf-8")
-        body = ast.parse(text).body
+        found = [n for n in ast.parse(text).body if isinstance(n, ast.FunctionDef) and not n.name.startswith("_")]
+        return {n.name: _signature(n, text) for n in found}
     except OSError as error:
         raise Refused("there is no such file", where=str(path), fix="give a path to a Python file, as in my_file.py:my_function") from error
     except (SyntaxError, ValueError) as error:
-        raise Refused(f"the file is not valid Python: {error}", where=str(path)) from error
-    return {n.name: _signature(n, text) for n in body if isinstance(n, ast.FunctionDef) and not n.name.startswith("_")}
+        raise Refused(f"the file cannot be read as parts: {error}", where=str(path)) from error
+
+
+def _default(node: ast.expr) -> Any:
+    try:
+        return ast.literal_eval(node)
+    except ValueError:
+        raise ValueError(f"line {node.lineno}: the default {ast.unparse(node)} is no plain value") from None
 
 
 def _signature(node: ast.FunctionDef, text: str) -> Signature:
     asked = node.args.kwonlyargs
-    options = {a.arg: ast.literal_eval(d) if d else None for a, d in zip(asked, node.args.kw_defaults, strict=True)}
+    options = {a.arg: _default(d) if d else None for a, d in zip(asked, node.args.kw_defaults, strict=True)}
     kinds = {a.arg: ast.unparse(a.annotation) if a.annotation else "Any" for a in asked}
     made = node.returns
     if isinstance(made, ast.Call):
@@ -105,14 +120,18 @@ def module(path: Path) -> Any:
     """The module of a file: of this package by its name, of a user by its path. Raises Refused when it cannot be imported."""
     if path.is_relative_to(HERE):
         return importlib.import_module(".".join(("burnish", *path.relative_to(HERE).with_suffix("").parts)))
-    spec = importlib.util.spec_from_file_location(f"burnish_user_{path.stem}", path)
-    assert spec and spec.loader
+    spec = importlib.util.spec_from_file_location(f"burnish_user_{path.stem}_{digest(str(path)):x}", path)
+    assert spec is not None
+    assert spec.loader is not None
     made = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = made  # dataclasses and pickle look a class's module up there
     try:
         spec.loader.exec_module(made)
     except BurnishError:
+        del sys.modules[spec.name]
         raise
     except Exception as error:
+        del sys.modules[spec.name]
         raise Refused(f"importing the file raised {type(error).__name__}: {error}", where=str(path)) from error
     return made
 
@@ -131,8 +150,8 @@ def user_path(word: str) -> tuple[Path, str] | None:
 
 @cache
 def folder(name: str) -> dict[str, Path]:
-    """Every part of a folder of this package: name -> file."""
-    return {part: path for path in sorted((HERE / name).glob("[!_]*.py")) for part in read(path)}
+    """Every part of a folder of this package: name -> file. A function that does not state its form is a helper, no part."""
+    return {part: path for path in sorted((HERE / name).glob("[!_]*.py")) for part, said in read(path).items() if said.stated}
 
 
 def find(kind: str, word: str) -> Part:
@@ -163,12 +182,14 @@ rewards, keep, credit, shape = Folder("rewards"), Folder("keep"), Folder("credit
 objectives, divergences, measures = Folder("objectives"), Folder("divergences"), Folder("measures")
 
 
-def use(part: Part, *, weight: float = 1.0, **options: Any) -> Part:
-    """A part with options; an unknown option is refused with the nearest. `weight` scales a term of the loss, never its metric."""
+def use(part: Part, *, weight: float | None = None, **options: Any) -> Part:
+    """A part with options; an unknown option is refused with the nearest. `weight` scales a term of the loss, never its metric.
+
+    What is not said stays as the part has it."""
     for option in options:
         if option not in part.signature.options:
             raise Refused(f"{part.name} has no option {option!r}; {nearest(option, part.signature.options)}")
-    return replace(part, options={**part.options, **options}, weight=weight)
+    return replace(part, options={**part.options, **options}, weight=part.weight if weight is None else weight)
 
 
 @dataclass(frozen=True)

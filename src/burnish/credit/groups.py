@@ -46,15 +46,17 @@ def normalized(reward: Tensor, group: Tensor, *, eps: float = 1e-6, ddof: int = 
     GRPO, arXiv 2402.03300. For 0/1 rewards with mean p: sqrt((1-p)/p) for a right answer, -sqrt(p/(1-p)) for a wrong one."""
     gap = centered(reward, group)
     square, size = group_mean(gap**2, group)
-    return gap / ((square * size / (size - ddof).clamp(min=1)).sqrt() + eps)
+    spread = (square * size / (size - ddof).clamp(min=1)).sqrt()
+    return torch.where(unanimous(reward, group), 0.0, gap / (spread + eps))
 
 
 def leave_one_out(reward: Tensor, group: Tensor) -> Rows:
     """A = R - mean of the group's other rows = (R - mean) G / (G - 1).
 
     RLOO, arXiv 2402.14740. Unbiased for every G >= 2; at G = 2 the two credits are R1 - R2 and its negative."""
+    gap = centered(reward, group)
     size = group_mean(reward, group)[1]
-    return centered(reward, group) * size / (size - 1).clamp(min=1)
+    return gap * size / (size - 1).clamp(min=1)
 
 
 def ordinal(reward: Tensor, group: Tensor) -> Rows:

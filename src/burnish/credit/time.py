@@ -29,7 +29,11 @@ def gae(step_reward: Tensor, critic_value: Tensor, mask: Tensor, stop: Tensor, *
 
     `critic_value` (B,T+1) is read at states. Only a TERMINAL stop sets the value after the last masked step to 0; LIMIT and CUT bootstrap.
     arXiv 1506.02438. lam = 1, gamma = 1: A = return - V. lam = 0: A = d. V = 0 and lam = 1: return_to_go."""
-    expect("BT", step_reward=step_reward, mask=mask)
+    expect("BT", critic_value=critic_value)
+    expect("BT", step_reward=step_reward, mask=mask, critic_value_before_steps=critic_value[:, :-1])
+    expect("B", rows=mask.any(1), stop=stop)
+    if not mask.shape[1]:
+        return {"advantage": step_reward, "returns": step_reward}
     end = (mask * torch.arange(1, mask.shape[1] + 1)).amax(1, keepdim=True)  # not mask.sum: a branch starts late
     following = torch.where(stop == StopReason.TERMINAL, 0.0, critic_value.gather(1, end)[:, 0])
     last, out = torch.zeros_like(following), []

@@ -10,10 +10,12 @@ from ..types.table import Steps
 
 
 def whiten(advantage: Tensor, mask: Tensor, *, eps: float = 1e-8) -> Steps:
-    """Mean 0 and population std 1 over all steps of the mask in the batch. Not conserving. One step alone becomes 0."""
+    """Mean 0 and population std 1 over all steps of the mask in the batch. Not conserving. Equal steps, and one alone, become 0."""
     expect("BT", advantage=advantage, mask=mask)
     x = advantage[mask]
-    return torch.where(mask, (advantage - x.mean()) / (x.std(correction=0) + eps), 0.0) if len(x) else advantage
+    if not len(x) or x.min() == x.max():
+        return torch.zeros_like(advantage)  # compared exactly: a rounded mean would turn equal advantages into noise of size 1
+    return torch.where(mask, (advantage - x.mean()) / (x.std(correction=0) + eps), 0.0)
 
 
 def share_by_divergence(

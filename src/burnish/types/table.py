@@ -72,6 +72,10 @@ class Feedback:
     critique: Sequence[str | None] = ()
     said_by: Mapping[str, str] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        if not len(self.probability):  # nobody doubted: each pair is certain
+            object.__setattr__(self, "probability", torch.ones(len(self.pairs), dtype=torch.float64))
+
     def select(self, rows: Tensor, size: int) -> Feedback:
         """What was said of these rows; a pair stays when both its rows stay."""
         place = torch.full((size,), -1).index_put((rows,), torch.arange(len(rows)))
@@ -164,9 +168,9 @@ class Rollouts:
         )
 
     def _check(self, name: str, value: Any) -> None:
-        T = self.steps.shape[1]
-        if len(value) != len(self):
-            raise TableError(f"{name} has {len(value)} rows, the table has {len(self)}", where="attach")
+        T, rows = self.steps.shape[1], 0 if isinstance(value, Tensor) and not value.ndim else len(value)
+        if rows != len(self):
+            raise TableError(f"{name} has {rows} rows, the table has {len(self)}", where="attach")
         if isinstance(value, Tensor) and value.ndim > 1 and value.shape[1] not in (T, T + 1):
             shapes = f"(B,), (B,{T},...) or (B,{T + 1},...)"
             raise TableError(
@@ -178,6 +182,10 @@ class Rollouts:
             )
         if name in WRITTEN_ONCE:
             raise TableError(f"{name} is written once, when drawn", where="attach")
+        if name == "mask" and (value.dtype != torch.bool or value.shape != self.mask.shape):
+            raise TableError(
+                "a mask is bool, one per step", where="attach", seen=(value.dtype, tuple(value.shape)), expected=tuple(self.mask.shape)
+            )
         if name == "mask" and bool((value & ~self.mask).any()):
             raise TableError("a mask only narrows", where="attach", fix="steps that were not drawn here are never trained on")
 
@@ -214,6 +222,8 @@ class Rollouts:
 
     def swap(self, rows: Tensor, others: Rollouts) -> Rollouts:
         """The table with `others` in the place of `rows` (N,)."""
+        if len(others) != len(rows):
+            raise TableError(f"{len(others)} rows cannot stand in the place of {len(rows)}", where="swap")
         index = torch.arange(len(self)).index_put((rows,), len(self) + torch.arange(len(others)))
         return self.concat(others).select(index)
 
@@ -238,10 +248,16 @@ class Rollouts:
 
 
 def best_of_each(score: Tensor, group: Tensor) -> Tensor:
-    """(N,) the row with the highest score in each group, in order of first appearance; NaN does not compete."""
-    known = torch.where(score.isnan(), -torch.inf, score)
-    names = list(dict.fromkeys(group.tolist()))
-    return torch.tensor([int(torch.where(group == g, known, -torch.inf).argmax()) for g in names], dtype=torch.int64)
+    """(N,) the row with the highest score in each group, the first on ties, in order of first appearance.
+
+    NaN does not compete: a group that nobody scored has no best. Rows outside every group (-1) stand alone."""
+    best: dict[Any, int] = {}
+    said = score.tolist()
+    for row, g in enumerate(group.tolist()):
+        name = g if g >= 0 else ("alone", row)
+        if said[row] == said[row] and (name not in best or said[row] > said[best[name]]):
+            best[name] = row
+    return torch.tensor(list(best.values()), dtype=torch.int64)
 
 
 def _take(x: Any, rows: Tensor) -> Any:
