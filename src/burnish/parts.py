@@ -81,7 +81,7 @@ def _signature(node: ast.FunctionDef, text: str) -> Signature:
     kinds = {a.arg: ast.unparse(a.annotation) if a.annotation else "Any" for a in asked}
     made = node.returns
     if isinstance(made, ast.Call):
-        returns = {str(k.arg): ast.unparse(k.value) for k in made.keywords}
+        returns = {str(k.arg): ast.unparse(k.value).strip("'\"") for k in made.keywords}
     else:
         returns = {"": ast.unparse(made).strip("'\"") if made else "Steps"}
     columns = tuple(a.arg for a in (*node.args.posonlyargs, *node.args.args))

@@ -1,0 +1,1 @@
+"""The floor: nouns and pure functions."""
