@@ -21,7 +21,7 @@ import torch
 import transformers
 from scripts.build_embedded.ask import own_samples
 from scripts.build_embedded.evaluate import table
-from scripts.build_embedded.examples import Mixture
+from scripts.build_embedded.examples import HARD_WEIGHTS, Mixture
 from scripts.build_embedded.folder import new_model, save_folder
 from scripts.build_embedded.optimizer import Optimizer
 from scripts.build_embedded.readme import provenance, render
@@ -78,12 +78,14 @@ def stage(name: str, source: str, *phases: Phase, folder: str | None = None) -> 
 
 def second() -> None:
     """On at the constant rate, with two more drafts a tree for the critics, and the model's own wrong samples among the drafts."""
-    stage("second", "first", Phase("second", 850, Mixture(trees=0.5, more_drafts=2), lambda progress: 1.0, refresh=250, trees_until=0.6))
+    mixture = Mixture(trees=0.5, more_drafts=2, tasks=HARD_WEIGHTS)
+    stage("second", "first", Phase("second", 850, mixture, lambda progress: 1.0, refresh=250, trees_until=0.6))
 
 
 def clean() -> None:
     """Down to rate zero: the critic, judge and reference."""
-    stage("clean", "second", Phase("clean", 550, Mixture(trees=0.6, more_drafts=2), falling(), refresh=200), folder="tiny-clean")
+    mixture = Mixture(trees=0.6, more_drafts=2, tasks=HARD_WEIGHTS)
+    stage("clean", "second", Phase("clean", 550, mixture, falling(), refresh=200), folder="tiny-clean")
 
 
 def tiny() -> None:
@@ -94,8 +96,9 @@ def tiny() -> None:
 def teacher() -> None:
     """Longer and harder, then down to rate zero; never fuzzed."""
     levels = (0.45, 0.35, 0.2)
-    constant = Phase("teacher", 2300, Mixture(trees=0.5, levels=levels, more_drafts=2), lambda progress: 1.0, refresh=600)
-    last = Phase("teacher-clean", 750, Mixture(trees=0.5, levels=levels, more_drafts=2), falling(), refresh=400)
+    mixture = Mixture(trees=0.5, levels=levels, more_drafts=2, tasks=HARD_WEIGHTS)
+    constant = Phase("teacher", 2300, mixture, lambda progress: 1.0, refresh=600)
+    last = Phase("teacher-clean", 750, mixture, falling(), refresh=400)
     stage("teacher", "second", constant, last, folder="tiny-teacher")
 
 
@@ -131,5 +134,5 @@ STAGES |= {f"measure-{name}": partial(measure, name) for name in NAMES}
 if __name__ == "__main__":
     torch.set_num_threads(1)
     BUILD.mkdir(parents=True, exist_ok=True)
-    for stage in sys.argv[1:]:
-        STAGES[stage]()
+    for name in sys.argv[1:]:
+        STAGES[name]()

@@ -23,7 +23,8 @@ SHARES = {  # how often a tree has a branch of this format
 FUZZED = {"answer": 0.45, "redo": 0.5, "fix": 0.75, "hinted": 0.7, "turn": 0.7}  # share of right targets in the fuzz
 FILLER_SHARE = 0.4  # of the targets that are not right
 TASK_WEIGHTS = {name: {"add": 1.3, "expr": 1.6, "sub": 1.3, "mul": 1.3, "stack": 0.9, "compare": 0.8}.get(name, 1.0) for name in PARTS}
-INNER = re.compile(r"\((\d+[+*-]\d+)\)|(-?\d+\*-?\d+)|((?:^-)?\d+[+-]\d+)")
+HARD = {"add": 1.8, "sub": 2.0, "mul": 1.6, "expr": 2.5, "next": 1.5, "count": 1.8, "rules": 1.3}
+HARD_WEIGHTS = {name: HARD.get(name, 0.75) for name in PARTS}  # from the second stage on: what the first left weak
 
 
 @dataclass
@@ -32,6 +33,7 @@ class Mixture:
 
     trees: float = 0.5  # share of units with all formats; the others only answer
     levels: tuple[float, float, float] = (0.75, 0.25, 0.0)
+    tasks: dict[str, float] = field(default_factory=lambda: TASK_WEIGHTS)
     fuzz: float = 0.0  # strength of the fuzz, 0 to 1
     more_drafts: int = 0  # further drafts of a tree on which only the critics are trained
     own: float = 0.3  # share of wrong drafts that are the model's own samples, where there are any
@@ -41,7 +43,7 @@ class Mixture:
 def draw(rng: random.Random, mixture: Mixture) -> Problem:
     """A problem that is not held out."""
     while True:
-        task = PARTS[rng.choices(list(TASK_WEIGHTS), list(TASK_WEIGHTS.values()))[0]]
+        task = PARTS[rng.choices(list(mixture.tasks), list(mixture.tasks.values()))[0]]
         problem = task.problem(rng, rng.choices((1, 2, 3), mixture.levels)[0])
         if not is_held_out(problem.question):
             return problem
