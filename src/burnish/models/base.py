@@ -185,7 +185,9 @@ class Model(nn.Module):
         norm = gradient.norm()
         if not norm < float("inf"):
             bad = [n for n, g in gradient.items() if not g.isfinite().all()]
-            raise ModelError("the gradient is not finite", where=", ".join(bad[:3]), seen=norm, fix="a smaller --lr, or look at the rewards")
+            raise ModelError(
+                "the gradient is not finite", where=", ".join(bad[:3]), seen=norm, fix="a smaller --lr, or look at the rewards"
+            )
         limit = self.learner.max_grad_norm
         scale = limit / norm if limit and norm > limit else 1.0
         optimizer = self._optimizer()
@@ -257,7 +259,11 @@ class Model(nn.Module):
         """All that a resume needs. A model that nothing has moved says so, and is not written."""
         if not (self.touched or whole):
             return {"version": self.version, "touched": False}
-        parameters = {n: p.detach().clone() for n, p in self.named_parameters() if p.requires_grad or not any(q.requires_grad for q in self.parameters())}
+        parameters = {
+            n: p.detach().clone()
+            for n, p in self.named_parameters()
+            if p.requires_grad or not any(q.requires_grad for q in self.parameters())
+        }
         memory: dict[str, Tensor] = {}
         if self.optimizer is not None:
             for name, p in self.trainable():

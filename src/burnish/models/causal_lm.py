@@ -77,7 +77,9 @@ class CausalLM(Model):
             self.prompts.clear()
         ids = tuple(self._render(context.prompt))
         if not ids:
-            raise ModelError("the prompt is empty", where=f"context {context.id}", fix="give every context at least one token to start from")
+            raise ModelError(
+                "the prompt is empty", where=f"context {context.id}", fix="give every context at least one token to start from"
+            )
         self.prompts[context.id] = (context.prompt, ids)
         return ids
 
@@ -149,6 +151,14 @@ class CausalLM(Model):
 
             save_file({"weight": self.worth.weight.detach(), "bias": self.worth.bias.detach()}, folder / "value_head.safetensors")
 
+    def load_value_head(self, folder: Path) -> None:
+        """Take the value head that lies in a folder, if one does."""
+        path = folder / "value_head.safetensors"
+        if path.is_file():
+            from safetensors.torch import load_file
+
+            self.worth.load_state_dict(load_file(path))
+
     @classmethod
     def random(cls, config: Any, tokenizer: Any, *, seed: int = 0, learner: Learner | None = None, **how: Any) -> Self:
         """An untrained model of this config, its weights drawn from a private generator."""
@@ -159,7 +169,9 @@ class CausalLM(Model):
         private = generator(mix(seed, "weights"))
         with torch.no_grad():
             for name, p in network.named_parameters():
-                p.copy_(torch.randn(p.shape, generator=private) * 0.05 + (1.0 if "norm" in name or "ln_" in name and "weight" in name else 0.0))
+                p.copy_(
+                    torch.randn(p.shape, generator=private) * 0.05 + (1.0 if "norm" in name or ("ln_" in name and "weight" in name) else 0.0)
+                )
         return cls(network, tokenizer, learner=learner, **how)
 
 

@@ -97,7 +97,13 @@ def _pointwise_chunks(
 
 
 def _pointwise(
-    model: Model, hidden: Tensor, taken: Tensor, temperature: Tensor, want: Sequence[Any], others: Sequence[Tensor | None], ids: Sequence[Any]
+    model: Model,
+    hidden: Tensor,
+    taken: Tensor,
+    temperature: Tensor,
+    want: Sequence[Any],
+    others: Sequence[Tensor | None],
+    ids: Sequence[Any],
 ) -> tuple[Tensor, ...]:
     p = tempered(model.logits(hidden), temperature)  # (N,V)
 

@@ -6,28 +6,25 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
+from ..types.limits import Count, Positive, Share, Size
+
 
 @dataclass(frozen=True)
 class Learner:
-    """The optimizer of one model.
+    """The optimizer of one model. The result of an update never depends on micro_batch or tokens."""
 
-    lr: step size after warm-up. optimizer: adamw or sgd. beta1, beta2, eps, weight_decay: as in torch. max_grad_norm: the whole gradient
-    is scaled down to this norm when it is longer; 0 leaves it. warmup: updates over which lr rises linearly from lr/warmup. schedule:
-    constant, or linear or cosine down to 0 at `decay_steps` updates. micro_batch: rows per forward when training, 0 means as many as
-    `tokens` allow. The result of an update never depends on these last two."""
-
-    lr: float = 1e-4
-    optimizer: Literal["adamw", "sgd"] = "adamw"
-    beta1: float = 0.9
-    beta2: float = 0.999
-    eps: float = 1e-8
-    weight_decay: float = 0.0
-    max_grad_norm: float = 1.0
-    warmup: int = 0
-    schedule: Literal["constant", "linear", "cosine"] = "constant"
-    decay_steps: int = 0
-    micro_batch: int = 0
-    tokens: int = 16384
+    lr: Size = 1e-4  # step size after warm-up
+    optimizer: Literal["adamw", "sgd"] = "adamw"  # as in torch
+    beta1: Share = 0.9  # memory of the mean gradient
+    beta2: Share = 0.999  # memory of its square
+    eps: Size = 1e-8  # added to the root of the square
+    weight_decay: float = 0.0  # decoupled, per update
+    max_grad_norm: float = 1.0  # a longer gradient is scaled down to this norm; 0: never
+    warmup: Count = 0  # updates over which lr rises linearly
+    schedule: Literal["constant", "linear", "cosine"] = "constant"  # lr after warm-up
+    decay_steps: Count = 0  # updates after which linear and cosine are at 0; 0: the run's own number
+    micro_batch: Count = 0  # rows per forward in training; 0: as many as `tokens` allow
+    tokens: Positive = 16384  # tokens per forward in training
 
     def rate(self, update: int) -> float:
         """The step size of update number `update` (0 is the first)."""

@@ -1,0 +1,1 @@
+"""Files: what people bring, read row by row, refused with file, line, found and expected."""

@@ -1,0 +1,1 @@
+"""Combinations of models that are models: what a decoding-time method deploys."""

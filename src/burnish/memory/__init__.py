@@ -1,0 +1,1 @@
+"""What remembers between steps: controllers, ledgers, replay. Every memory is saved and restored with the run."""

@@ -1,0 +1,1 @@
+"""Methods: one file per published system, by family. Read base.py first."""

@@ -1,0 +1,1 @@
+"""Better answers from the same weights."""

@@ -1,0 +1,215 @@
+"""The fields of a method: what can be set, of which type, with which default and help. Read from the class, without torch."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from ..errors import BurnishError, Refused, nearest
+from ..memory.base import Memory
+from ..parts import SLOTS, Over, Part, find, over, use
+
+
+@dataclass(frozen=True)
+class Role:
+    """Another model in the method. `word` says what it is until the user says otherwise: "frozen" (the policy as it was at the start),
+    "copy" (the same, trainable), or the name of a model. `follow`: how far it moves toward the policy after each step."""
+
+    word: str
+    follow: float = 0.0
+
+
+@dataclass(frozen=True)
+class Carried:
+    """State between steps that is no memory: written by stages, saved and restored."""
+
+    default: Any
+
+
+def role(word: str, *, follow: float = 0.0) -> Any:
+    """`reference: Model = role("frozen")`."""
+    return Role(word, follow)
+
+
+def carried(default: Any) -> Any:
+    """`solved: int = carried(0)`."""
+    return Carried(default)
+
+
+@dataclass(frozen=True)
+class Field:
+    """One field: an option, a slot of parts, a role or a memory."""
+
+    name: str
+    kind: str  # option, part, parts, role, memory, carried
+    type: str
+    default: Any
+    help: str
+    owner: str
+
+
+@cache
+def fields_of(method: type) -> dict[str, Field]:
+    """Every field of a method class, parents first, with the child's default and help."""
+    found: dict[str, Field] = {}
+    for owner in reversed(method.__mro__):
+        if owner is object or not owner.__module__:
+            continue
+        notes, said = _comments(owner), inspect.get_annotations(owner)
+        for name, default in vars(owner).items():
+            if not _is_field(name, default, said.get(name, "")):
+                continue
+            before = found.get(name)
+            kind = before.kind if before and before.kind in ("parts", "part") else _kind(name, default)
+            type_ = str(said.get(name, before.type if before else type(default).__name__))
+            found[name] = Field(name, kind, type_, default, notes.get(name, before.help if before else ""), owner.__name__)
+    return found
+
+
+def _is_field(name: str, default: Any, annotation: Any) -> bool:
+    if name.startswith("_") or "ClassVar" in str(annotation):
+        return False
+    if isinstance(default, Part | Over | Role | Carried | Memory):
+        return True
+    return not (callable(default) or isinstance(default, property | classmethod | staticmethod))
+
+
+def _kind(name: str, default: Any) -> str:
+    if name in SLOTS:
+        return "parts" if isinstance(default, tuple) else "part"
+    kinds: dict[type, str] = {Role: "role", Carried: "carried", Memory: "memory"}
+    return next((word for kind, word in kinds.items() if isinstance(default, kind)), "option")
+
+
+_NOTE = re.compile(r"^    (\w+)\s*(?::[^=]+)?=.*?#\s*(.+)$")
+
+
+def _comments(owner: type) -> dict[str, str]:
+    """The comment behind each field in the source, as its help."""
+    try:
+        lines = inspect.getsource(owner).splitlines()
+    except (OSError, TypeError):
+        return {}
+    return {m[1]: m[2] for line in lines if (m := _NOTE.match(line))}
+
+
+def settings(method: type, changes: Mapping[str, Any]) -> dict[str, Any]:
+    """A value for every field: defaults with these changes. Raises Refused with all mistakes at once.
+
+    Parts may be given by name ("ordinal", "clip:low=0.1"), several parted by commas where a slot takes several; `objective.low` sets
+    an option of the part in a slot; "none" empties a slot. Roles take a model, a name or a path."""
+    fields, errors = fields_of(method), list[BurnishError]()
+    values = {n: copy.deepcopy(f.default.default if isinstance(f.default, Carried) else f.default) for n, f in fields.items()}
+    for key, value in sorted(changes.items(), key=lambda item: "." in item[0]):
+        name, _, option = key.partition(".")
+        if name not in fields or fields[name].kind == "carried":
+            errors.append(
+                Refused(f"{method.__name__} has no option {key!r}; {nearest(name, (n for n in fields if fields[n].kind != 'carried'))}")
+            )
+            continue
+        try:
+            values[name] = _with_option(fields[name], values[name], option, value) if option else _value(fields[name], value, values[name])
+        except BurnishError as error:
+            errors.append(error)
+    if errors:
+        raise Refused.all(errors)
+    return values
+
+
+def _value(field: Field, value: Any, default: Any) -> Any:
+    if field.name == "divergence":
+        return _divergence(value, default)
+    if field.kind in ("part", "parts"):
+        parts = _parts(field.name, value)
+        if field.kind == "parts":
+            return parts
+        if len(parts) > 1:
+            raise Refused(f"{field.name} takes one part", seen=", ".join(p.name for p in parts))
+        return parts[0] if parts else None
+    if field.kind == "role":
+        return Role(value, field.default.follow if isinstance(field.default, Role) else 0.0) if isinstance(value, str) else value
+    if field.kind == "memory":
+        raise Refused(f"{field.name} is a memory; set what is in it, as in --{field.name}.{next(iter(default.state()), 'x')}")
+    return checked(field.name, field.type, value)
+
+
+def _divergence(value: Any, default: Any) -> Any:
+    if value is None or value == "none":
+        return None
+    if isinstance(value, Over):
+        return value
+    part = value if isinstance(value, Part) else find("divergences", str(value))
+    if "p" not in part.signature.columns:
+        raise Refused(f"{part.name} is no divergence of distributions", fix=f"--penalty {part.name}")
+    return over(part, to=default.to if isinstance(default, Over) else "reference")
+
+
+def _parts(slot: str, value: Any) -> tuple[Part, ...]:
+    if value is None or value == "none" or value == ():
+        return ()
+    if isinstance(value, Part):
+        return (value,)
+    words = value if isinstance(value, list | tuple) else [w.strip() for w in str(value).split(",")]
+    return tuple(w if isinstance(w, Part) else _part(slot, w) for w in words)
+
+
+def _part(slot: str, word: str) -> Part:
+    """`clip`, `clip:low=0.1:high=0.3` or `my_file.py:mine`."""
+    head, *said = word.split(":")
+    if head.endswith(".py") and said:
+        head = f"{head}:{said.pop(0)}"
+    part = find(SLOTS[slot], head)
+    for one in said:
+        option, _, text = one.partition("=")
+        part = _option(part, option, text)
+    return part
+
+
+def _option(part: Part, option: str, value: Any) -> Part:
+    if option == "weight":
+        return use(part, weight=checked("weight", "float", value), **part.options)
+    kinds = part.signature.kinds
+    if option not in kinds:
+        raise Refused(f"{part.name} has no option {option!r}; {nearest(option, [*kinds, 'weight'])}")
+    return use(part, weight=part.weight, **{**part.options, option: checked(f"{part.name}.{option}", kinds[option], value)})
+
+
+def _with_option(field: Field, value: Any, option: str, given: Any) -> Any:
+    """`objective.low=0.1`, `penalty.weight=0`, `kl_weight.target=3`."""
+    if isinstance(value, Memory):
+        state = value.state()
+        if option not in state:
+            raise Refused(f"{field.name} has no {option!r}; {nearest(option, state)}")
+        value.load_state({option: checked(f"{field.name}.{option}", type(state[option]).__name__, given)})
+        return value
+    if isinstance(value, Over) and isinstance(value.function, Part):
+        return Over(value.name, _option(value.function, option, given), value.to)
+    if isinstance(value, Part):
+        return _option(value, option, given)
+    if isinstance(value, tuple) and value and field.kind == "parts":
+        holders = [p for p in value if option in p.signature.kinds] or ([value[0]] if option == "weight" and len(value) == 1 else [])
+        if len(holders) == 1:
+            return tuple(_option(p, option, given) if p is holders[0] else p for p in value)
+        known = [o for p in value for o in p.signature.kinds]
+        raise Refused(f"{field.name} ({', '.join(p.name for p in value)}) has no option {option!r}; {nearest(option, known)}")
+    raise Refused(f"{field.name} is {value!r}: there is no part in it to set {option!r} of", fix=f"--{field.name} NAME first")
+
+
+def checked(name: str, type_: str, value: Any) -> Any:
+    """A value as the type that its annotation names, or Refused with both. Text from a command line is read; nothing is guessed."""
+    from pydantic import TypeAdapter, ValidationError
+
+    from ..types.limits import NAMES
+
+    try:
+        return TypeAdapter(eval(type_, {**NAMES})).validate_python(value)  # annotations of our own and user classes
+    except NameError as error:
+        raise Refused(f"the type of {name} cannot be read: {type_}", fix="use int, float, str, bool, tuple or Literal") from error
+    except ValidationError as error:
+        why = "; ".join(e["msg"] for e in error.errors()[:2])
+        raise Refused(f"{name} = {value!r}: {why}", expected=type_) from error

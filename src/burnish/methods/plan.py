@@ -1,0 +1,128 @@
+"""What the parts of a method ask for, read from their signatures: forwards, roles, refusals. No torch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..errors import BurnishError, Refused, nearest
+from ..parts import HERE, SLOTS, Over, Part, folder, read
+
+LIVE = ("logp", "nll", "entropy", "value", "hidden", "divergence")  # bare, these are live inside the loss and `old_` before it
+DRAWN = (
+    "steps",
+    "origin",
+    "mask",
+    "turn",
+    "sampled_logp",
+    "sampled_entropy",
+    "kept",
+    "temperature",
+    "version",
+    "key",
+    "group",
+    "weight",
+    "stop",
+)
+BEFORE = ("reward", "keep", "credit", "shape")  # slots that run before the loss
+
+
+@dataclass
+class Plan:
+    """Live outputs of each learner, columns scored by each role (in order), and the unit that the loss may not be cut through."""
+
+    want: tuple[Any, ...] = ("logp",)
+    critic_want: tuple[Any, ...] = ()
+    roles: dict[str, list[str]] = field(default_factory=dict)
+    unit: str = "row"
+
+
+def column(name: str, stage: str, behaviour: str) -> str:
+    """The column that an argument stands for, before the loss ("assign") or in it ("loss")."""
+    if name.startswith("behaviour_"):
+        return f"{behaviour}_{name.removeprefix('behaviour_')}"
+    return f"old_{name}" if stage == "assign" and name in LIVE else name
+
+
+def role_of(name: str, roles: Sequence[str]) -> str | None:
+    """The role that must be scored for this column, if any."""
+    role, _, output = name.rpartition("_")
+    return role if role in {*roles, "old"} and output in (*LIVE, "distribution") else None
+
+
+class Planner:
+    """Reads the slots of a method once and collects every refusal."""
+
+    def __init__(self, roles: Sequence[str], given: set[str], behaviour: str, divergence: Over | None):
+        self.role_names, self.known, self.behaviour, self.divergence = roles, set(given), behaviour, divergence
+        self.errors: list[BurnishError] = []
+        self.scored: dict[str, list[str]] = {}
+        self.live: dict[str, list[str]] = {"policy": [], "critic": []}
+        self.unit = "row"
+
+    def read(self, slots: Mapping[str, Sequence[Part]]) -> Plan:
+        """The plan. Raises Refused with all that cannot be given."""
+        for slot in (*BEFORE, *(s for s in slots if s not in BEFORE)):
+            if slot == "critic_objective" and "critic" not in self.scored:
+                continue
+            for part in slots.get(slot, ()):
+                self._part(slot, part)
+        if self.errors:
+            raise Refused.all(self.errors)
+        ordered = dict(sorted(self.scored.items(), key=lambda item: item[0] == "old"))  # old last: its divergence looks at the others
+        return Plan(self._wanted("policy") or ("logp",), self._wanted("critic"), ordered, self.unit)
+
+    def _part(self, slot: str, part: Part) -> None:
+        signature = part.signature
+        if "p" in signature.columns:
+            self._refuse(f"{slot} {part.name} compares distributions", f"--divergence {part.name} --{slot} exact")
+            return
+        stage = "assign" if slot in BEFORE else "loss"
+        learner = "critic" if slot == "critic_objective" else "policy"
+        for argument in signature.columns:
+            self._argument(slot, part, column(argument, stage, self.behaviour), stage, learner)
+        made = {n or ("advantage" if slot in ("credit", "shape") else "") for n in signature.returns} - {""}
+        self.known |= made if slot in BEFORE else set()
+        shapes = set(signature.returns.values())
+        self.unit = "group" if "Groups" in shapes else "pair" if "Pairs" in shapes and self.unit == "row" else self.unit
+
+    def _argument(self, slot: str, part: Part, name: str, stage: str, learner: str) -> None:
+        if name.rpartition("_")[2] == "divergence" and self.divergence is None:
+            choices = [n for n, path in folder("divergences").items() if "p" in read(path)[n].columns]
+            self._refuse(f"{slot} {part.name} needs a divergence", f"--divergence with one of {', '.join(choices)}")
+        elif stage == "loss" and name in LIVE:
+            self.live[learner].append(name)
+            self._other_side(name)
+        elif name == "advantage" and name not in self.known:
+            self._refuse(
+                f"{slot} {part.name} needs an advantage, and no credit is given", "--credit with one of " + ", ".join(folder("credit"))
+            )
+        elif name in self.known:
+            pass
+        elif (role := role_of(name, self.role_names)) is not None:
+            self._score(role, name.removeprefix(f"{role}_"))
+        else:
+            what = f"{slot} {part.name} needs {name!r}: no judge, role or earlier part gives it"
+            self._refuse(what, nearest(name, self.known), seen="given here: " + ", ".join(sorted(self.known - set(DRAWN))))
+
+    def _score(self, role: str, output: str) -> None:
+        if output == "divergence":
+            self._other_side(output)
+        outputs = self.scored.setdefault(role, [])
+        if output not in outputs:
+            outputs.append(output)
+
+    def _other_side(self, output: str) -> None:
+        """A divergence to a role needs that role's distributions, scored first."""
+        if output == "divergence" and self.divergence is not None and self.divergence.to:
+            self._score(self.divergence.to, "distribution")
+
+    def _wanted(self, learner: str) -> tuple[Any, ...]:
+        return tuple(self.divergence if n == "divergence" else n for n in dict.fromkeys(self.live[learner]))
+
+    def _refuse(self, what: str, fix: str, seen: str | None = None) -> None:
+        self.errors.append(Refused(what, fix=fix, seen=seen))
+
+
+__all__ = ["DRAWN", "HERE", "LIVE", "SLOTS", "Plan", "Planner", "column", "role_of"]

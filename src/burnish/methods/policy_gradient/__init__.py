@@ -1,0 +1,1 @@
+"""On-policy: what did better than expected becomes more likely."""

@@ -1,0 +1,1 @@
+"""Imitation of what is written down."""

@@ -1,0 +1,11 @@
+from typing import ClassVar
+
+from ...parts import objectives, use
+from ..base import Offline
+
+
+class SFT(Offline):
+    """Supervised fine-tuning: cross-entropy on demonstrations, every token with the same weight."""
+
+    paper: ClassVar[str] = "maximum likelihood"
+    objective = use(objectives.nll)

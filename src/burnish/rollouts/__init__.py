@@ -1,0 +1,1 @@
+"""Gatherers: how a policy and a task together make a table."""

@@ -1,0 +1,1 @@
+"""The run: from a resolved request to a folder that holds everything."""
