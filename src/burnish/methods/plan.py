@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..errors import BurnishError, Refused, nearest
-from ..parts import HERE, SLOTS, Over, Part, folder, read
+from ..memory.base import Memory
+from ..parts import SLOTS, Over, Part, folder, read
+from .fields import fields_of
 
 LIVE = ("logp", "nll", "entropy", "value", "hidden", "divergence")  # bare, these are live inside the loss and `old_` before it
 DRAWN = (
@@ -125,4 +127,52 @@ class Planner:
         self.errors.append(Refused(what, fix=fix, seen=seen))
 
 
-__all__ = ["DRAWN", "HERE", "LIVE", "SLOTS", "Plan", "Planner", "column", "role_of"]
+def gives(task: Any, judge: Any) -> frozenset[str]:
+    """What a task and a judge together can say."""
+    said: frozenset[str] = judge.gives if judge is not None else frozenset()
+    return said | (task.gives & {"demonstration"})
+
+
+def planned(method: type, values: Mapping[str, Any], given: frozenset[str]) -> tuple[Plan, tuple[str, ...]]:
+    """The plan of a method with these settings, and the roles it builds. Raises Refused with every impossibility at once. No torch."""
+
+    def declared(name: str) -> set[str]:
+        return {x for c in method.__mro__ for x in vars(c).get(name, ()) if isinstance(vars(c).get(name), tuple)}
+
+    roles = [n for n, f in fields_of(method).items() if f.kind == "role"]
+    slots = {s: _listed(values.get(s)) for s in SLOTS if s != "divergence"}
+    slots["penalty"] = [p for p in slots["penalty"] if p.weight]  # no forward for what has no effect
+    known = {*DRAWN, "judged", "length", "text", *given, *declared("attaches")}
+    known |= {"step_reward"} if "reward" in known else set()
+    known |= {n for n, v in values.items() if isinstance(v, Memory) and v.value() is not None}
+    planner = Planner(roles, known, values.get("behaviour", "sampled"), values.get("divergence"))
+    planner.errors += [_missing(method, ask, given) for ask in method.asks if ask not in known]
+    planner.errors += _contradictions(method, values, slots)
+    made = planner.read(slots)
+    needed = {*made.roles, *declared("needs")}
+    return made, tuple(r for r in roles if r in needed)
+
+
+def _missing(method: type, ask: str, given: frozenset[str]) -> Refused:
+    says = ", ".join(sorted(given)) or "nothing"
+    fix = {"reward": "--judge my_file.py:my_function, or a task with a verifier", "demonstration": "a task or file with reference answers"}
+    return Refused(f"{method.__name__} learns from {ask!r}, and nobody here gives it", seen=f"given: {says}", fix=fix.get(ask, ""))
+
+
+def _contradictions(method: type, values: Mapping[str, Any], slots: Mapping[str, Sequence[Part]]) -> list[Refused]:
+    """Settings that cannot mean anything together."""
+    errors = []
+    grouped = [p.name for s in ("reward", "keep", "credit") for p in slots.get(s, ()) if "group" in p.signature.columns]
+    if grouped and values.get("group_size", 2) < 2:
+        what = f"{grouped[0]} compares the answers to one context, and there is one answer each"
+        errors.append(Refused(what, seen="group_size = 1", expected="2 or more", fix="--group-size 8, or another --credit"))
+    if "temperature" in values and not values["temperature"] > 0:
+        what = "a policy gradient needs draws, and a greedy policy draws nothing"
+        errors.append(Refused(what, seen=f"temperature = {values['temperature']}", expected="above 0", fix="--temperature 1"))
+    if "objective" in values and values["objective"] is None:
+        errors.append(Refused(f"{method.__name__} has no objective", fix="--objective NAME"))
+    return errors
+
+
+def _listed(value: Any) -> list[Part]:
+    return [p for p in (value if isinstance(value, tuple) else (value,)) if p is not None]

@@ -13,9 +13,9 @@ from ..data import jsonl
 from ..errors import BurnishError, Refused, nearest
 from ..feedback.function import Functions
 from ..feedback.judge import Judge, Truth
-from ..methods.base import Method, gives, planned
+from ..methods.base import Method
 from ..methods.fields import Field, Role, checked, fields_of, settings
-from ..methods.plan import Plan
+from ..methods.plan import Plan, gives, planned
 from ..methods.registry import method as find_method
 from ..methods.registry import name_of
 from ..models.load import locate, reads_compact
