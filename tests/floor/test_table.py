@@ -330,6 +330,21 @@ def test_hear_cannot_write_what_was_drawn(table: Rollouts) -> None:
         table.hear(Feedback(columns={"sampled_logp": torch.zeros(4, 3)}))
 
 
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        (Feedback(items={"tests": torch.ones(3, 2)}), "tests has 3 rows, the table has 4"),
+        (Feedback(critique=["one"]), "critique has 1 rows, the table has 4"),
+        (Feedback(pairs=torch.tensor([[0, 4]])), "a pair names a row that is not there"),
+        (Feedback(pairs=torch.tensor([[-1, 0]])), "a pair names a row that is not there"),
+        (Feedback(columns={"reward": torch.ones(3)}), "reward has 3 rows, the table has 4"),
+    ],
+)
+def test_what_was_said_of_other_rows_is_refused(table: Rollouts, said: Feedback, words: str) -> None:
+    with pytest.raises(TableError, match=words):
+        table.hear(said)
+
+
 def test_pairs_without_a_probability_are_certain(table: Rollouts) -> None:
     heard = table.hear(Feedback(pairs=torch.tensor([[0, 1], [2, 3]])))
     assert heard.probability.tolist() == [1, 1]

@@ -11,7 +11,7 @@ from ..types.shapes import expect
 def ratio(logp: Tensor, behaviour_logp: Tensor, mask: Tensor) -> dict[str, float]:
     """Least, mean and greatest pi / behaviour over the mask, and the effective share of samples (sum r)^2 / (n sum r^2), in (0, 1]."""
     expect("BT", logp=logp, behaviour_logp=behaviour_logp, mask=mask)
-    r = (logp - behaviour_logp)[mask].double().clamp(-60, 60).exp()
+    r = (logp - behaviour_logp)[mask].detach().double().clamp(-60, 60).exp()
     if not len(r):
         return {}
     effective = float(r.sum() ** 2 / (len(r) * (r**2).sum()))
@@ -31,5 +31,5 @@ def clip_share(
 def advantage_spread(advantage: Tensor, mask: Tensor) -> dict[str, float]:
     """Mean and population std of the advantage over the trained steps."""
     expect("BT", advantage=advantage, mask=mask)
-    x = advantage[mask].double()
+    x = advantage[mask].detach().double()
     return {"advantage_mean": float(x.mean()), "advantage_std": float(x.std(correction=0))} if len(x) else {}

@@ -190,7 +190,14 @@ class Rollouts:
             raise TableError("a mask only narrows", where="attach", fix="steps that were not drawn here are never trained on")
 
     def hear(self, feedback: Feedback) -> Rollouts:
-        """Attach what judges said: its columns to the table, the rest beside it."""
+        """Attach what judges said: its columns to the table, the rest beside it. Raises TableError for items or pairs of other rows."""
+        for name, said in {**feedback.items, **({"critique": feedback.critique} if feedback.critique else {})}.items():
+            if len(said) != len(self):
+                raise TableError(f"{name} has {len(said)} rows, the table has {len(self)}", where="hear")
+        if bool(((feedback.pairs < 0) | (feedback.pairs >= len(self))).any()):
+            raise TableError(
+                "a pair names a row that is not there", where="hear", seen=feedback.pairs.tolist(), expected=f"0 to {len(self) - 1}"
+            )
         rest = replace(
             feedback, columns={}, items={**self.feedback.items, **feedback.items}, said_by={**self.feedback.said_by, **feedback.said_by}
         )
