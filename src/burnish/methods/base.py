@@ -18,7 +18,7 @@ from ..rollouts.one_shot import one_shot
 from ..types.context import Context, Origin, StopReason
 from ..types.limits import Count, Positive, Reduction, Share
 from .fields import Role, carried, fields_of, role, settings
-from .plan import Plan, column, gives, planned
+from .plan import column, gives, planned
 
 if TYPE_CHECKING:
     import torch

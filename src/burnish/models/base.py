@@ -230,10 +230,10 @@ class Model(nn.Module):
 
     # -- copies
     def fork(self, learner: Learner | None = None) -> Self:
-        """A copy that learns by itself. What does not learn is shared, not copied."""
+        """A copy that learns by itself. The weights under adapters are shared, not copied."""
         optimizer, self.optimizer = self.optimizer, None
         try:
-            other = copy.deepcopy(self, {id(p): p for p in self.parameters() if not p.requires_grad})
+            other = copy.deepcopy(self, {id(p): p for p in self.parameters() if getattr(p, "is_base", False)})
         finally:
             self.optimizer = optimizer
         other.learner = learner or self.learner

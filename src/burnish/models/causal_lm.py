@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import torch
+from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from ..errors import ModelError
@@ -16,6 +17,7 @@ from ..types.context import Context, Rendered
 from ..types.table import Rollouts
 from .base import Model
 from .decoder import Decoder
+from .lora import merged, save_adapters
 from .options import Learner
 from .packing import trees
 
@@ -142,21 +144,21 @@ class CausalLM(Model):
 
     # -- files
     def save(self, folder: Path) -> None:
-        """Write a Hugging Face folder that any library can load; a value head that learnt goes beside it."""
+        """Write a Hugging Face folder that any library can load. Adapters are folded in, and lie beside it in peft's form under adapter/;
+        a value head that learnt lies in value_head.safetensors."""
         folder.mkdir(parents=True, exist_ok=True)
-        self.network.save_pretrained(folder)
+        plain = merged(self.network)
+        plain.save_pretrained(folder)
         self.tokenizer.save_pretrained(folder)
+        if plain is not self.network:
+            save_adapters(self.network, folder / "adapter", self.name)
         if bool((self.worth.weight != 0).any()):
-            from safetensors.torch import save_file
-
             save_file({"weight": self.worth.weight.detach(), "bias": self.worth.bias.detach()}, folder / "value_head.safetensors")
 
     def load_value_head(self, folder: Path) -> None:
         """Take the value head that lies in a folder, if one does."""
         path = folder / "value_head.safetensors"
         if path.is_file():
-            from safetensors.torch import load_file
-
             self.worth.load_state_dict(load_file(path))
 
     @classmethod
@@ -170,7 +172,8 @@ class CausalLM(Model):
         with torch.no_grad():
             for name, p in network.named_parameters():
                 p.copy_(
-                    torch.randn(p.shape, generator=private) * 0.05 + (1.0 if "norm" in name or ("ln_" in name and "weight" in name) else 0.0)
+                    torch.randn(p.shape, generator=private) * 0.05
+                    + (1.0 if "norm" in name or ("ln_" in name and "weight" in name) else 0.0)
                 )
         return cls(network, tokenizer, learner=learner, **how)
 

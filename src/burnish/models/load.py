@@ -47,7 +47,9 @@ def locate(name: str) -> Path | str:
 
 
 def _complete(folder: Path) -> Path:
-    """Refuse a folder that lacks a part, naming it."""
+    """Refuse a folder that lacks a part, naming it. A folder of adapters needs no more than these."""
+    if (folder / "adapter_config.json").is_file() and (folder / "adapter_model.safetensors").is_file():
+        return folder
     if not (folder / "config.json").is_file():
         raise ModelError(
             "the folder has no config.json", where=str(folder), fix="give a folder written by save_pretrained, or a run's model/"
@@ -68,10 +70,13 @@ def load(name: str, *, learner: Learner | None = None, dtype: str = "float32", l
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     from .causal_lm import CausalLM
+    from .lora import add_adapters, load_adapters
 
     where = locate(name)
+    adapter = Path(str(where)) if (Path(str(where)) / "adapter_config.json").is_file() else None
+    if adapter is not None:
+        where = locate(str(json.loads((adapter / "adapter_config.json").read_text())["base_model_name_or_path"]))
     how = {"dtype": getattr(torch, dtype), "attn_implementation": "eager", "trust_remote_code": False, "use_safetensors": True}
-    adapter = Path(str(where)) / "adapter_config.json"
     try:
         tokenizer = AutoTokenizer.from_pretrained(where, trust_remote_code=False)
         network = AutoModelForCausalLM.from_pretrained(where, local_files_only=isinstance(where, Path), **how)
@@ -81,13 +86,12 @@ def load(name: str, *, learner: Learner | None = None, dtype: str = "float32", l
             if isinstance(where, Path)
             else "is it on this disk, or the network up?"
         )
-        raise ModelError(
-            f"the model cannot be loaded ({type(error).__name__}: {str(error).splitlines()[0]})", where=str(where), fix=fix
-        ) from error
+        said = str(error).splitlines() or [""]
+        raise ModelError(f"the model cannot be loaded ({type(error).__name__}: {said[0]})", where=str(where), fix=fix) from error
     model = CausalLM(network, tokenizer, name=name, learner=learner)
     model.load_value_head(Path(str(where)))
-    if lora or adapter.is_file():
-        from .lora import add_adapters
-
-        add_adapters(model, rank=lora, seed=seed)
+    if adapter is not None:
+        load_adapters(model, adapter)
+    elif lora:
+        add_adapters(model, lora, seed=seed)
     return model
