@@ -60,8 +60,9 @@ def read(path: Path) -> dict[str, Signature]:
     """Every public function of a file, by name. Raises Refused when the file is missing or no Python."""
     try:
         text = path.read_text(encoding="utf-8")
-        found = [n for n in ast.parse(text).body if isinstance(n, ast.FunctionDef) and not n.name.startswith("_")]
-        return {n.name: _signature(n, text) for n in found}
+        body = ast.parse(text).body
+        tables = {n.name: _columns_of(n) for n in body if isinstance(n, ast.ClassDef)}
+        return {n.name: _signature(n, text, tables) for n in body if isinstance(n, ast.FunctionDef) and not n.name.startswith("_")}
     except OSError as error:
         raise Refused("there is no such file", where=str(path), fix="give a path to a Python file, as in my_file.py:my_function") from error
     except (SyntaxError, ValueError) as error:
@@ -75,7 +76,12 @@ def _default(node: ast.expr) -> Any:
         raise ValueError(f"line {node.lineno}: the default {ast.unparse(node)} is no plain value") from None
 
 
-def _signature(node: ast.FunctionDef, text: str) -> Signature:
+def _columns_of(node: ast.ClassDef) -> dict[str, str]:
+    """The columns that a TypedDict names."""
+    return {n.target.id: ast.unparse(n.annotation) for n in node.body if isinstance(n, ast.AnnAssign) and isinstance(n.target, ast.Name)}
+
+
+def _signature(node: ast.FunctionDef, text: str, tables: Mapping[str, Mapping[str, str]]) -> Signature:
     asked = node.args.kwonlyargs
     options = {a.arg: _default(d) if d else None for a, d in zip(asked, node.args.kw_defaults, strict=True)}
     kinds = {a.arg: ast.unparse(a.annotation) if a.annotation else "Any" for a in asked}
@@ -83,7 +89,8 @@ def _signature(node: ast.FunctionDef, text: str) -> Signature:
     if isinstance(made, ast.Call):
         returns = {str(k.arg): ast.unparse(k.value).strip("'\"") for k in made.keywords}
     else:
-        returns = {"": ast.unparse(made).strip("'\"") if made else "Steps"}
+        word = ast.unparse(made).strip("'\"") if made else "Steps"
+        returns = dict(tables.get(word) or {"": word})
     columns = tuple(a.arg for a in (*node.args.posonlyargs, *node.args.args))
     return Signature(columns, options, kinds, returns, ast.get_docstring(node) or "", ast.get_source_segment(text, node) or "")
 

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from typing import TypedDict
+
 import torch
 from torch import Tensor
 
 from ..types.context import StopReason
 from ..types.shapes import expect
 from ..types.table import Steps
+
+
+class AdvantageReturns(TypedDict):
+    """Two columns at once."""
+
+    advantage: Steps
+    returns: Steps
 
 
 def return_to_go(step_reward: Tensor, mask: Tensor, *, discount: float = 1.0) -> Steps:
@@ -22,9 +31,9 @@ def return_to_go(step_reward: Tensor, mask: Tensor, *, discount: float = 1.0) ->
     return torch.where(mask, torch.stack(out[::-1], 1), 0.0) if out else step_reward
 
 
-def gae(step_reward: Tensor, critic_value: Tensor, mask: Tensor, stop: Tensor, *, gamma: float = 1.0, lam: float = 0.95) -> dict(
-    advantage=Steps, returns=Steps
-):  # type: ignore[valid-type]
+def gae(
+    step_reward: Tensor, critic_value: Tensor, mask: Tensor, stop: Tensor, *, gamma: float = 1.0, lam: float = 0.95
+) -> AdvantageReturns:
     """d_t = r_t + gamma V_{t+1} - V_t;  A_t = d_t + gamma lam A_{t+1};  returns = A + V.
 
     `critic_value` (B,T+1) is read at states. Only a TERMINAL stop sets the value after the last masked step to 0; LIMIT and CUT bootstrap.

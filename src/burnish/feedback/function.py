@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import torch
 
     from ..types.context import Context
+    from ..types import table
     from ..types.table import Feedback, Rollouts
 else:
     torch, table = lazy("torch"), lazy("burnish.types.table")

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     import torch
 
     from ..tasks.streams import TextStream
+    from ..types import table
     from ..types.table import Feedback, Rollouts
 else:
     torch, table = lazy("torch"), lazy("burnish.types.table")

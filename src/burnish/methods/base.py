@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from ..feedback.judge import Judge
     from ..models.base import Model
     from ..models.learning import Gradient
+    from ..models import learning
     from ..types import chance, table
     from ..types.table import Rollouts, Scores, Term
 else:
@@ -268,7 +269,7 @@ class OnPolicy(Method):
 
     def draw(self, start: Sequence[Context] | Rollouts, n: Any = None, purpose: str = "rollout") -> Rollouts:
         """Rollouts with the method's own support."""
-        support = {"temperature": self.temperature, "top_p": self.top_p, "top_k": self.top_k}
+        support: dict[str, Any] = {"temperature": self.temperature, "top_p": self.top_p, "top_k": self.top_k}
         return self.rollout(start, self.group_size if n is None else n, purpose=purpose, **support)
 
     def collect(self, contexts: list[Context]) -> Rollouts:
@@ -300,7 +301,8 @@ class OnPolicy(Method):
         for part in (*filter(None, [self.credit]), *self.shape):
             made = self.call(part, batch)
             made = made if isinstance(made, dict) else {"advantage": made}
-            batch = batch.attach(**{n: torch.where(batch.mask, x if x.ndim == 2 else x[:, None], 0.0) for n, x in made.items()})
+            columns: dict[str, Any] = {n: torch.where(batch.mask, x if x.ndim == 2 else x[:, None], 0.0) for n, x in made.items()}
+            batch = batch.attach(**columns)
         return batch
 
     def loss(self, scores: Scores, batch: Rollouts) -> dict[str, Term]:

@@ -53,9 +53,13 @@ class Field:
     owner: str
 
 
-@cache
-def fields_of(method: type) -> dict[str, Field]:
+def fields_of(method: Any) -> dict[str, Field]:
     """Every field of a method class, parents first, with the child's default and help."""
+    return _fields_of(method)
+
+
+@cache
+def _fields_of(method: type) -> dict[str, Field]:
     found: dict[str, Field] = {}
     for owner in reversed(method.__mro__):
         if owner is object or not owner.__module__:

@@ -133,7 +133,7 @@ def gives(task: Any, judge: Any) -> frozenset[str]:
     return said | (task.gives & {"demonstration"})
 
 
-def planned(method: type, values: Mapping[str, Any], given: frozenset[str]) -> tuple[Plan, tuple[str, ...]]:
+def planned(method: Any, values: Mapping[str, Any], given: frozenset[str]) -> tuple[Plan, tuple[str, ...]]:
     """The plan of a method with these settings, and the roles it builds. Raises Refused with every impossibility at once. No torch."""
 
     def declared(name: str) -> set[str]:
@@ -153,13 +153,13 @@ def planned(method: type, values: Mapping[str, Any], given: frozenset[str]) -> t
     return made, tuple(r for r in roles if r in needed)
 
 
-def _missing(method: type, ask: str, given: frozenset[str]) -> Refused:
+def _missing(method: Any, ask: str, given: frozenset[str]) -> Refused:
     says = ", ".join(sorted(given)) or "nothing"
     fix = {"reward": "--judge my_file.py:my_function, or a task with a verifier", "demonstration": "a task or file with reference answers"}
     return Refused(f"{method.__name__} learns from {ask!r}, and nobody here gives it", seen=f"given: {says}", fix=fix.get(ask, ""))
 
 
-def _contradictions(method: type, values: Mapping[str, Any], slots: Mapping[str, Sequence[Part]]) -> list[Refused]:
+def _contradictions(method: Any, values: Mapping[str, Any], slots: Mapping[str, Sequence[Part]]) -> list[Refused]:
     """Settings that cannot mean anything together."""
     errors = []
     grouped = [p.name for s in ("reward", "keep", "credit") for p in slots.get(s, ()) if "group" in p.signature.columns]

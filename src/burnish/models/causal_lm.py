@@ -38,7 +38,7 @@ class CausalLM(Model):
         nn.init.zeros_(self.worth.weight)
         nn.init.zeros_(self.worth.bias)
         self.ends = _ends(network, tokenizer)
-        banned = [i for i in range(len(tokenizer), self.head.weight.shape[0])]
+        banned = list(range(len(tokenizer), self.head.weight.shape[0]))
         banned += [tokenizer.pad_token_id] if tokenizer.pad_token_id is not None and tokenizer.pad_token_id not in self.ends else []
         self.banned = torch.tensor(banned, dtype=torch.int64)
         self.prompts: dict[str, tuple[Any, tuple[int, ...]]] = {}

@@ -59,7 +59,7 @@ class Tabular(Model):
         """Every string that can be drawn."""
         found: set[tuple[int, ...]] = {()}
         for _ in range(self.horizon or 0):
-            found |= {s + (v,) for s in found if not s or s[-1] not in self.ends for v in range(self.symbols)}
+            found |= {(*s, v) for s in found if not s or s[-1] not in self.ends for v in range(self.symbols)}
         return sorted(s for s in found if len(s) == self.horizon or (s and s[-1] in self.ends))
 
     def enumerate(self, contexts: Sequence[Context]) -> Rollouts:

@@ -78,21 +78,31 @@ def resolve(word: str, said: Mapping[str, Any], *, judge: Callable[..., Any] | l
     rest = {k: v for k, v in said.items() if not any(k in g for g in groups.values())}
     errors += [_unknown(cls, k) for k in rest if k.partition(".")[0] not in settable(cls)]
     changes = {k: v for k, v in rest.items() if k.partition(".")[0] in settable(cls)}
-    made: dict[str, Any] = {n: _checked(c, groups[n], errors) for n, c in mine.items()}
-    options, learner = made["options"], made["learner"]
-    values = _collect(errors, lambda: settings(cls, changes)) or settings(cls, {})
+    checked_: dict[str, Any] = {n: _checked(c, groups[n], errors) for n, c in mine.items()}
+    options, learner = checked_["options"], checked_["learner"]
+    changes = _sound(cls, changes, errors)
+    values = settings(cls, changes)
     model = _collect(errors, lambda: locate(options.model))
     roles_said = [v.word for v in values.values() if isinstance(v, Role) and v.word not in ("frozen", "copy")]
     for name in roles_said:
         _collect(errors, lambda name=name: locate(name))  # type: ignore[misc]
     task = _collect(errors, lambda: _task(options))
     asked = _collect(errors, lambda: _judge(options, task, judge)) if task is not None else None
-    plan = _collect(errors, lambda: planned(cls, values, gives(task, asked))) if task is not None and not errors else None
+    plan = _collect(errors, lambda: planned(cls, values, gives(task, asked))) if task is not None else None
     if errors or plan is None or model is None:
         raise Refused.all(errors)
-    return Request(
-        cls, name_of(cls) if user_path(word) is None else word, options, learner, changes, values, task, asked, *plan, said=dict(said)
-    )
+    made, roles = plan
+    name = word if user_path(word) else name_of(cls)
+    return Request(cls, name, options, learner, changes, values, task, asked, made, roles, dict(said))
+
+
+def _sound(cls: type[Method], changes: Mapping[str, Any], errors: list[BurnishError]) -> dict[str, Any]:
+    """The changes that can be made; the others go to errors, so that one mistake hides no other."""
+    sound: dict[str, Any] = {}
+    for key in sorted(changes, key=lambda k: "." in k):
+        tried = {**sound, key: changes[key]}
+        sound = tried if _collect(errors, lambda tried=tried: settings(cls, tried)) is not None else sound  # type: ignore[misc]
+    return sound
 
 
 def settable(cls: type[Method]) -> dict[str, Field]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor
@@ -13,7 +13,10 @@ from ..errors import TableError
 from .context import Context, Origin, StopReason, digest
 
 # What a part returns, read from its annotation: one value per step (B,T), row (B,), pair (P,) or group (N,).
-Steps = Rows = Pairs = Groups = Tensor
+Steps: TypeAlias = Tensor
+Rows: TypeAlias = Tensor
+Pairs: TypeAlias = Tensor
+Groups: TypeAlias = Tensor
 
 SAMPLED = (
     "steps",
@@ -203,7 +206,8 @@ class Rollouts:
         )
         if not len(feedback.pairs):
             rest = replace(rest, pairs=self.feedback.pairs, probability=self.feedback.probability)
-        return self.attach(feedback=replace(rest, critique=feedback.critique or self.feedback.critique), **feedback.columns)
+        columns: dict[str, Any] = dict(feedback.columns)
+        return self.attach(feedback=replace(rest, critique=feedback.critique or self.feedback.critique), **columns)
 
     def only(self, keep: Tensor) -> Rollouts:
         """Narrow the mask by keep (B,T) or (B,) bool."""
