@@ -38,7 +38,7 @@ class Truth:
         """`reward` (B,) in [0, 1], and `items` or `tests` (B,K) where the task has them."""
         rows = list(zip(batch.text, batch.contexts, strict=True))
         reward = torch.tensor([self.task.check(text, c.root) for text, c in rows], dtype=torch.float64)
-        items = {}
+        items: dict[str, torch.Tensor] = {}
         for kind in ("items", "tests"):
             if kind in self.gives:
                 said = [self.task.details(kind, text, c.root) for text, c in rows]
