@@ -76,6 +76,23 @@ def test_its_options_have_kinds_and_plain_defaults_of_that_kind(part: Part) -> N
             assert type(default) is known[kind]
 
 
+@pytest.mark.parametrize(
+    ("kind", "name", "settings"),
+    [
+        ("objectives", "clip", {"low": 0.2, "high": 0.2, "dual": 0.0, "ratio": "token"}),
+        ("objectives", "value_squared", {"clip": 0.2}),
+        ("credit", "gae", {"gamma": 1.0, "lam": 0.95}),
+        ("credit", "normalized", {"eps": 1e-6, "ddof": 0}),
+        ("rewards", "overlong", {"limit": 20480, "buffer": 4096}),
+        ("rewards", "minus_kl", {"beta": 0.05}),
+        ("shape", "share_by_divergence", {"tau": 0.5, "kappa": 1.0}),
+        ("divergences", "jsd", {"b": 0.5}),
+    ],
+)
+def test_a_name_alone_gives_the_settings_of_its_paper(kind: str, name: str, settings: dict[str, object]) -> None:
+    assert find(kind, name).settings == settings
+
+
 @pytest.mark.parametrize("part", EVERY)
 def test_its_columns_are_annotated_and_none_has_a_default(part: Part) -> None:
     made = function(part.path, part.name)

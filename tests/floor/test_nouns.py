@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import burnish.types
 from burnish.errors import BurnishError, DataError, Refused, TableError, nearest
 from burnish.lazy import lazy
-from burnish.types import Context, StopReason, digest, mix, shuffled, uniform
+from burnish.types import Context, Origin, StopReason, digest, mix, shuffled, uniform
 from burnish.types.chance import generator
 from burnish.types.shapes import expect
 
@@ -185,6 +185,13 @@ def test_expect_names_the_tensor_and_what_it_should_look_like() -> None:
 
 def test_only_a_terminal_stop_is_the_end() -> None:
     assert [r.name for r in StopReason] == ["TERMINAL", "LIMIT", "CUT", "FAILED"]
+
+
+def test_the_numbers_of_origins_and_stops_are_those_of_tables_on_disk() -> None:
+    assert {o.name: int(o) for o in Origin} == {
+        name: n for n, name in enumerate(["PADDING", "ENVIRONMENT", "POLICY", "PEER", "TEACHER", "DEMONSTRATION"])
+    }
+    assert [int(r) for r in StopReason] == [0, 1, 2, 3]
 
 
 def test_types_answers_for_names_it_does_not_have() -> None:
