@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from ..credit.groups import unanimous
+from ..credit.groups import group_mean, unanimous
 from ..types.context import StopReason
 from ..types.table import Rollouts
 
@@ -25,7 +25,9 @@ def samples(batch: Rollouts) -> dict[str, float]:
         out["unjudged_rows"] = int((~said).sum())
         if len(reward):
             out |= {"reward_mean": float(reward.mean()), "reward_std": float(reward.std(correction=0)), "right_share": _share(reward >= 1)}
-            out["unanimous_share"] = _share(unanimous(reward, group))
+            several = (group >= 0) & (group_mean(reward, group)[1] > 1)
+            if several.any():
+                out["unanimous_share"] = _share(unanimous(reward, group)[several])
     return out
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import torch
 from torch import Tensor
 
+from ..objectives.policy_gradient import log_ratio
 from ..types.shapes import expect
 
 
@@ -19,11 +22,20 @@ def ratio(logp: Tensor, behaviour_logp: Tensor, mask: Tensor) -> dict[str, float
 
 
 def clip_share(
-    logp: Tensor, behaviour_logp: Tensor, advantage: Tensor, mask: Tensor, *, low: float = 0.2, high: float = 0.2
+    logp: Tensor,
+    behaviour_logp: Tensor,
+    advantage: Tensor,
+    mask: Tensor,
+    *,
+    low: float = 0.2,
+    high: float = 0.2,
+    ratio: Literal["token", "sequence"] = "token",
 ) -> dict[str, float]:
-    """Share of trained steps whose clip binds for the sign of their advantage (ratio 1.5 with A < 0 is not clipped)."""
+    """Share of trained steps whose clip binds for the sign of their advantage (ratio 1.5 with A < 0 is not clipped).
+
+    `low`, `high` and `ratio` are those of the objective, where it has them."""
     expect("BT", logp=logp, behaviour_logp=behaviour_logp, advantage=advantage, mask=mask)
-    r = (logp - behaviour_logp).clamp(-60, 60).exp()
+    r = log_ratio(logp.detach(), behaviour_logp, mask, ratio).exp()
     binds = torch.where(advantage > 0, r > 1 + high, (advantage < 0) & (r < 1 - low))[mask]
     return {"clip_share": float(binds.double().mean())} if len(binds) else {}
 

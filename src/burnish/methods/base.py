@@ -281,12 +281,18 @@ class OnPolicy(Method):
         if "reward" in batch:
             batch = batch.select(batch.said("reward"))
         for part in self.keep:
+            batch = batch if self._ready(part, batch) else self.score(batch)
             kept = self.call(part, batch)
             batch = batch.select(kept) if kept.ndim == 1 else batch.only(kept)
         batch = batch.select(batch.mask.any(1))
         if not len(batch):
             return batch
         return self._credit(self._reward(self.score(batch)))
+
+    def _ready(self, part: Part, batch: Rollouts) -> bool:
+        """Is all that the part reads on the table already?"""
+        names = [column(a, "assign", self.behaviour) for a in part.signature.columns]
+        return all(n in batch or n in self.memories or hasattr(batch, n) for n in names)
 
     def _reward(self, batch: Rollouts) -> Rollouts:
         if "reward" not in batch:

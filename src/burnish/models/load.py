@@ -79,7 +79,8 @@ def load(name: str, *, learner: Learner | None = None, dtype: str = "float32", l
     how = {"dtype": getattr(torch, dtype), "attn_implementation": "eager", "trust_remote_code": False, "use_safetensors": True}
     try:
         tokenizer = AutoTokenizer.from_pretrained(where, trust_remote_code=False)
-        network = AutoModelForCausalLM.from_pretrained(where, local_files_only=isinstance(where, Path), **how)
+        here = isinstance(where, Path)
+        network, info = AutoModelForCausalLM.from_pretrained(where, local_files_only=here, output_loading_info=True, **how)
     except Exception as error:
         fix = (
             "is the folder complete, and of a causal language model?"
@@ -88,6 +89,9 @@ def load(name: str, *, learner: Learner | None = None, dtype: str = "float32", l
         )
         said = str(error).splitlines() or [""]
         raise ModelError(f"the model cannot be loaded ({type(error).__name__}: {said[0]})", where=str(where), fix=fix) from error
+    lacking = sorted({*info["missing_keys"], *(str(k) for k in info.get("mismatched_keys", ()))})
+    if lacking:  # transformers would draw these at random, with a warning
+        raise ModelError(f"the weights cannot be loaded whole: {len(lacking)} are missing", where=str(where), seen=", ".join(lacking[:3]))
     model = CausalLM(network, tokenizer, name=name, learner=learner)
     model.load_value_head(Path(str(where)))
     if adapter is not None:

@@ -30,9 +30,9 @@ class Trees:
         return torch.zeros(R, 1, L, L, dtype=dtype).masked_fill(~seen[:, None], torch.finfo(dtype).min)
 
 
-def trees(prompts: Sequence[tuple[int, ...]], steps: Tensor, length: Tensor, limit: int = TREE_LIMIT) -> Trees:
+def trees(prompts: Sequence[tuple[int, ...]], steps: Tensor, length: Tensor) -> Trees:
     """Pack B rows (prompt ids, steps (B,T), length (B,)) so that equal prompts are computed once."""
-    families = _families(prompts, length, limit)
+    families = _families(prompts, length, TREE_LIMIT)
     L = max(len(prompts[rows[0]]) + int(length[rows].sum()) for rows in families)
     R, (B, T) = len(families), steps.shape
     ids, position = torch.zeros(R, L, dtype=torch.int64), torch.zeros(R, L, dtype=torch.int64)

@@ -7,6 +7,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from ..errors import TableError
 from ..types.shapes import expect
 from ..types.table import Steps
 
@@ -35,8 +36,7 @@ def clip(
     `dual` c > 1 bounds the loss at -c A where A < 0 (arXiv 1912.09729); 0 leaves it out.
     Equals -A where pi = behaviour, with the gradient of `score`; T = 1: both ratios agree."""
     expect("BT", logp=logp, behaviour_logp=behaviour_logp, advantage=advantage, mask=mask)
-    log_ratio = _log_ratio(logp, behaviour_logp, mask, ratio)
-    r = log_ratio.exp()
+    r = log_ratio(logp, behaviour_logp, mask, ratio).exp()
     loss = -torch.minimum(r * advantage, r.clamp(1 - low, 1 + high) * advantage)
     return torch.where(advantage < 0, torch.minimum(loss, -dual * advantage), loss) if dual else loss
 
@@ -46,14 +46,16 @@ def cispo(logp: Tensor, behaviour_logp: Tensor, advantage: Tensor, mask: Tensor,
 
     arXiv 2506.13585. low = 1 switches the lower bound off. Equals `score` where pi = behaviour."""
     expect("BT", logp=logp, behaviour_logp=behaviour_logp, advantage=advantage, mask=mask)
-    weight = _log_ratio(logp, behaviour_logp, mask, "token").exp().clamp(1 - low, 1 + high)
+    weight = log_ratio(logp, behaviour_logp, mask, "token").exp().clamp(1 - low, 1 + high)
     return -weight.detach() * advantage * logp
 
 
-def _log_ratio(logp: Tensor, behaviour_logp: Tensor, mask: Tensor, ratio: str) -> Tensor:
+def log_ratio(logp: Tensor, behaviour_logp: Tensor, mask: Tensor, ratio: str) -> Tensor:
     """log pi - log behaviour, bounded where exp would overflow; per step, or the row's mean spread over its steps."""
     gap = torch.where(mask, logp - behaviour_logp, 0.0).clamp(-60.0, 60.0)
     if ratio == "token":
         return gap
+    if ratio != "sequence":
+        raise TableError(f"there is no ratio {ratio!r}", expected="token, sequence")
     mean = gap.sum(1, keepdim=True) / mask.sum(1, keepdim=True).clamp(min=1)
     return torch.where(mask, mean.detach() + logp - logp.detach(), 0.0)

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from ..errors import Refused
+from ..errors import FeedbackError, Refused
 from ..feedback.judge import Judge
 from ..types.chance import mix
 from ..types.context import Context
@@ -36,7 +36,11 @@ def evaluate(model: Any, task: Any, judge: Judge | None, *, size: int, greedy: b
 
 def _judged(model: Any, task: Any, judge: Judge, contexts: Sequence[Context], key: torch.Tensor, temperature: float) -> Rollouts:
     drawn = model.sample(contexts, 1, key=key, max_steps=task.max_steps, temperature=temperature)
-    return drawn.hear(judge.judge(drawn))
+    drawn = drawn.hear(judge.judge(drawn))
+    if not drawn.said("reward").any():
+        fix = "a judge that answers with a number where it can"
+        raise FeedbackError(f"nobody said anything of {len(drawn)} held-out answers", where=f"judge {judge.name}", fix=fix)
+    return drawn
 
 
 def _by_kind(drawn: Rollouts) -> dict[str, float]:

@@ -250,6 +250,8 @@ class Rollouts:
         columns = {name: self.columns[name] for name in SAMPLED if name in self.columns}
         columns["origin"] = torch.where(inside, self.origin, int(Origin.PADDING))
         columns["mask"], columns["steps"] = self.mask & inside, torch.where(inside, self.steps, 0)
+        for name in {"turn", "sampled_logp", "sampled_entropy", "kept"} & columns.keys():
+            columns[name] = torch.where(inside, columns[name], 0)  # beyond a row's end nothing is known
         columns["stop"] = torch.where(length < self.length, int(StopReason.CUT), self.stop)
         return self._like(columns, feedback=Feedback(), scored=frozenset())
 

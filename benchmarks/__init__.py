@@ -1,0 +1,1 @@
+"""Speed, as ratios of medians measured side by side in one run. `python -m benchmarks`."""
