@@ -1,6 +1,6 @@
 """Variants of the same work, interleaved round by round; medians, spread, and the ratio to the first variant of each group.
 
-    python -m benchmarks [ROUNDS]"""
+python -m benchmarks [ROUNDS]"""
 
 from __future__ import annotations
 
@@ -87,12 +87,17 @@ def small_updates() -> dict[str, Work]:
         (-logits.log_softmax(-1)[rows, steps]).mean().backward()
         optimizer.step()
 
-    return {"bare torch": bare, "burnish update": lambda: policy.update(batch, lambda s, b: {"score": -b.advantage * s.logp})}
+    def framed() -> object:
+        return policy.update(batch, lambda scores, table: {"score": -table.advantage * scores.logp})
+
+    return {"bare torch": bare, "burnish update": framed}
 
 
 def main(rounds: int) -> None:
     print(f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores, {torch.get_num_threads()} threads")
-    print(", ".join(f"{p} {version(p)}" for p in ("burnish", "torch", "transformers")), f"python {platform.python_version()}, {rounds} rounds")
+    print(
+        ", ".join(f"{p} {version(p)}" for p in ("burnish", "torch", "transformers")), f"python {platform.python_version()}, {rounds} rounds"
+    )
     phases, trees = language_model()
     show("A step of grpo on tiny, 16 prompts x 8", interleaved(phases, rounds))
     show("Its gradient", interleaved(trees, rounds))

@@ -63,8 +63,7 @@ def test_a_run_whose_disk_fills_goes_on_when_there_is_room_again(tmp_path):
     def full_later(what, said):
         calls.append(what)
         if what == "step":
-            soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-            resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, hard))
+            resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
 
     with no_file_larger_than(resource.getrlimit(resource.RLIMIT_FSIZE)[0]), pytest.raises(RunError, match="could not be written"):
         burnish.train("grpo", steps=2, out=str(out), listener=full_later, **SMALL)

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     import torch
 
     from ..feedback.judge import Judge
+    from ..models import learning
     from ..models.base import Model
     from ..models.learning import Gradient
-    from ..models import learning
     from ..types import chance, table
     from ..types.table import Rollouts, Scores, Term
 else:

@@ -13,7 +13,7 @@ TREE_LIMIT = 384  # columns of one tree: attention grows with the square, so ver
 
 @dataclass(frozen=True)
 class Trees:
-    """R trees of L columns. `place` (B,T+1) is the flat column (of R*L) that holds each row's state, `inside` (B,T+1) where there is one."""
+    """R trees of L columns. `place` (B,T+1): the flat column (of R*L) of each row's state; `inside` (B,T+1): is there one?"""
 
     ids: Tensor
     position: Tensor

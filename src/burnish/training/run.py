@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import os
 import platform
+import shutil
 import signal
 import time
 from collections.abc import Callable, Iterator
@@ -122,6 +123,8 @@ class Run:
             raise CheckpointError(f"the checkpoint is not of this method and model: {error}", where=str(path)) from error
         self.folder.cut(state["offsets"])
         self.before = state["before"]
+        for later in [p for p in checkpoint.checkpoints(self.folder.checkpoints) if p.name > path.name]:
+            shutil.rmtree(later, ignore_errors=True)  # what came after is done again
 
     def _finish(self) -> dict[str, Any]:
         from .report import report
@@ -155,8 +158,8 @@ class Run:
             self.method.policy.save(aside)  # type: ignore[operator]
             if reads_compact(self.request.options.model):
                 (aside / "burnish.json").write_text('{"grammar": "compact"}\n')
-            if not target.exists():
-                os.replace(aside, target)
+            shutil.rmtree(target, ignore_errors=True)
+            os.replace(aside, target)
         except OSError as error:
             raise RunError(
                 f"the model could not be written: {error}", where=str(target), fix=f"make room, then: burnish resume {self.folder.path}"
