@@ -17,7 +17,8 @@ class TextStream:
 
     def __init__(self, family: TextTask, *, level: int = 1, seed: int = 0, style: Style = "compact", max_steps: int = 0):
         if level not in family.levels:
-            raise Refused(f"{family.name} has no level {level}", expected=f"{family.levels.start} to {family.levels.stop - 1}", fix="--level")
+            expected = f"{family.levels.start} to {family.levels.stop - 1}"
+            raise Refused(f"{family.name} has no level {level}", expected=expected, fix="--level")
         self.family, self.level, self.seed, self.style = family, level, seed, style
         self.name, self.gives = family.name, family.gives
         self.max_steps = max_steps or family.max_steps
@@ -78,11 +79,13 @@ class Rows:
 
     def _order(self, cursor: int, n: int) -> Iterator[int]:
         size = len(self.rows)
+        orders: dict[int, list[int]] = {}
         for i in range(cursor, cursor + n):
             epoch, place = divmod(i, size)
-            order = list(range(size))
-            generator(self.name, "order", self.seed, epoch).shuffle(order)
-            yield order[place]
+            if epoch not in orders:
+                orders[epoch] = list(range(size))
+                generator(self.name, "order", self.seed, epoch).shuffle(orders[epoch])
+            yield orders[epoch][place]
 
     def held_out(self, n: int) -> list[Context]:
         """The rows kept for evaluation, at most n; all rows where none could be kept."""

@@ -1,4 +1,6 @@
-"""Checkpoints: tensors in safetensors, the rest in JSON, both under one digest. Written aside, flushed to disk, renamed; then the old one goes."""
+"""Checkpoints: tensors in safetensors, the rest in JSON, each with its digest.
+
+Written aside, flushed to disk, renamed; only then the old one goes."""
 
 from __future__ import annotations
 
