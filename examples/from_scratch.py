@@ -4,7 +4,7 @@
 
 It needs torch and transformers and nothing else. Every step that burnish takes is here as a plain loop, and the numbers are those of
 
-    burnish train grpo --task sort --penalty none --epochs 2 --prompts 4 --steps 3
+    burnish train grpo --task sort --penalty none --epochs 2 --prompts 4 --group-size 8 --lr 1e-4 --steps 3
 
 Letters in names: G answers to one prompt, L tokens of the longest answer, V symbols."""
 

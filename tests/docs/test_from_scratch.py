@@ -28,8 +28,10 @@ def letters_in_order(answer, reference):
 
 
 def method_of_burnish(scratch, judge):
-    said = {"task": "sort", "penalty": "none", "epochs": scratch.EPOCHS, "prompts": scratch.PROMPTS, "dtype": "float64"}
-    return build(resolve("grpo", said | {"group_size": scratch.GROUP_SIZE, "lr": scratch.LR}, judge=judge))
+    """What the command in the example's docstring builds, in float64 so that only the mathematics can differ."""
+    words = next(line.split() for line in scratch.__doc__.splitlines() if line.startswith("    burnish train "))
+    said = {flag.removeprefix("--").replace("-", "_"): value for flag, value in zip(words[3::2], words[4::2], strict=True)}
+    return build(resolve(words[2], said | {"dtype": "float64"}, judge=judge))
 
 
 def test_it_imports_no_burnish():
