@@ -119,7 +119,8 @@ def time_spent(rows: Sequence[Mapping[str, Any]], timing: Sequence[Mapping[str, 
     ]
     return (
         f"<div class=share><u style=width:{100 * draw / whole:.1f}%></u><u style=width:{100 * learn / whole:.1f}%></u></div>"
-        f"<p>Median step: {number(draw)} s to produce (draw, judge), {number(learn)} s to consume (credit, learn). "
+        f"<p>Median step: <i style=color:var(--c0)>■</i> {number(draw)} s to produce (draw, judge), "
+        f"<i style=color:var(--c1)>■</i> {number(learn)} s to consume (credit, learn). "
         f"Tokens per second: {', '.join(rates)}. Evaluations are not counted.</p>"
     )
 
@@ -351,9 +352,8 @@ def _answer(row: dict[str, Any], scale: float, most: int) -> str:
     more = f" <s>… {len(pieces) - most} more tokens</s>" if len(pieces) > most else ""
     tests = "".join(f" <span class=tag>{escaped(n)} {''.join(judged(x) for x in v)}</span>" for n, v in row.get("items", {}).items() if v)
     stop = f"<span class=tag>{escaped(row.get('stop', '')).lower()}</span>"
-    return (
-        f"<div class=answer><div>{judged(row.get('reward'))}</div><div><div class=text>{''.join(out)}{more}</div>{stop}{tests}</div></div>"
-    )
+    heard = judged(row["reward"]) if "reward" in row else ""
+    return f"<div class=answer><div>{heard}</div><div><div class=text>{''.join(out)}{more}</div>{stop}{tests}</div></div>"
 
 
 def side_by_side(before: Sequence[dict[str, Any]], after: Sequence[dict[str, Any]]) -> str:
