@@ -40,6 +40,13 @@ def clip_share(
     return {"clip_share": float(binds.double().mean())} if len(binds) else {}
 
 
+def kl_to_reference(sampled_logp: Tensor, reference_logp: Tensor, mask: Tensor) -> dict[str, float]:
+    """Mean over rows of sum_t (log pi - log reference), as sampled: an estimate of the KL of whole answers, before any weight."""
+    expect("BT", sampled_logp=sampled_logp, reference_logp=reference_logp, mask=mask)
+    rows = torch.where(mask, sampled_logp - reference_logp, 0.0).double().sum(1)
+    return {"kl": float(rows.mean())} if len(rows) else {}
+
+
 def advantage_spread(advantage: Tensor, mask: Tensor) -> dict[str, float]:
     """Mean and population std of the advantage over the trained steps."""
     expect("BT", advantage=advantage, mask=mask)

@@ -273,6 +273,7 @@ class OnPolicy(Method):
         return self.rollout(start, self.group_size if n is None else n, purpose=purpose, **support)
 
     def collect(self, contexts: list[Context]) -> Rollouts:
+        """`group_size` answers to each context."""
         return self.draw(contexts)
 
     def assign(self, batch: Rollouts) -> Rollouts:
@@ -289,10 +290,10 @@ class OnPolicy(Method):
             return batch
         return self._credit(self._reward(self.score(batch)))
 
-    def _ready(self, part: Part, batch: Rollouts) -> bool:
-        """Is all that the part reads on the table already?"""
-        names = [column(a, "assign", self.behaviour) for a in part.signature.columns]
-        return all(n in batch or n in self.memories or hasattr(batch, n) for n in names)
+    def _ready(self, part: Part, batch: Rollouts, scores: Scores | None = None) -> bool:
+        """Is all that the part reads there already?"""
+        names = [column(a, "assign" if scores is None else "loss", self.behaviour) for a in part.signature.columns]
+        return all(n in (scores or ()) or n in self.memories or hasattr(batch, n) for n in names)
 
     def _reward(self, batch: Rollouts) -> Rollouts:
         if "reward" not in batch:
@@ -350,7 +351,7 @@ class OnPolicy(Method):
     def _update(self, part: Rollouts) -> dict[str, float]:
         gradient = self.policy.update(part, self.loss, self.plan.want, unit=self.plan.unit, reduction=self.reduction)
         metrics = dict(gradient.report)
-        for measure in self.measure:
+        for measure in (m for m in self.measure if self._ready(m, part, gradient.scores)):
             mine = self.objective.settings if self.objective else {}
             shared = {o: mine[o] for o in measure.signature.options if o in mine and o not in measure.options}
             metrics |= self.call(use(measure, **{**measure.options, **shared}), part, gradient.scores)
@@ -368,11 +369,12 @@ def _placed(batch: Rollouts) -> Rollouts:
 
 
 def _together(found: list[dict[str, float]]) -> dict[str, float]:
-    """Metrics of several updates as one: least of _min, greatest of _max, mean of the rest."""
+    """Metrics of several updates as one: least of _min, greatest of _max, mean of the rest. `ratio_first` is the first update's mean."""
     how: dict[str, Callable[[list[float]], float]] = {"min": min, "max": max}
     names = dict.fromkeys(n for m in found for n in m)
     values = {n: [m[n] for m in found if n in m] for n in names}
-    return {n: how[n.rpartition("_")[2]](x) if n.rpartition("_")[2] in how else sum(x) / len(x) for n, x in values.items()}
+    first = {"ratio_first": found[0]["ratio_mean"]} if len(found) > 1 and "ratio_mean" in found[0] else {}
+    return first | {n: how[n.rpartition("_")[2]](x) if n.rpartition("_")[2] in how else sum(x) / len(x) for n, x in values.items()}
 
 
 class Offline(OnPolicy):
@@ -384,6 +386,7 @@ class Offline(OnPolicy):
     measure = ()
 
     def collect(self, contexts: list[Context]) -> Rollouts:
+        """The written answers, encoded."""
         answers = [c.meta["completion"] if "completion" in c.meta else c.meta["answer"] for c in contexts]
         return self.policy.encode(contexts, answers)
 

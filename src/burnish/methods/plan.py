@@ -103,7 +103,8 @@ class Planner:
         elif name in self.known:
             pass
         elif (role := role_of(name, self.role_names)) is not None:
-            self._score(role, name.removeprefix(f"{role}_"))
+            if slot != "measure":  # what is only reported costs no forward of its own: it is reported where it is there
+                self._score(role, name.removeprefix(f"{role}_"))
         else:
             what = f"{slot} {part.name} needs {name!r}: no judge, role or earlier part gives it"
             self._refuse(what, nearest(name, self.known), seen="given here: " + ", ".join(sorted(self.known - set(DRAWN))))

@@ -29,7 +29,9 @@ def evaluate(model: Any, task: Any, judge: Judge | None, *, size: int, greedy: b
     out["by_task"] = _by_kind(drawn)
     if greedy:
         best = _judged(model, task, judge, contexts, key, 0.0)
-        out["greedy"] = float(best.reward[best.said("reward")].mean())
+        chosen = best.reward[best.said("reward")]
+        out["greedy"] = float(chosen.mean())
+        out["greedy_standard_error"] = float(chosen.std(correction=1) / len(chosen) ** 0.5) if len(chosen) > 1 else 0.0
     out["samples"] = [_shown(drawn, i) for i in range(min(64, len(drawn)))]
     return out
 

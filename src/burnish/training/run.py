@@ -82,7 +82,8 @@ class Run:
         batch, metrics = self.method.consume(batch)
         done = time.perf_counter()
         number = self.method.time
-        row = {"step": number, **told, **metrics, **{f"total_{n}": x for n, x in self.method.ledger.accounts.items()}}
+        values = {n: m.value() for n, m in self.method.memories.items() if m.value() is not None}
+        row = {"step": number, **told, **metrics, **values, **{f"total_{n}": x for n, x in self.method.ledger.accounts.items()}}
         self.folder.log("metrics", row)
         self.folder.log("timing", {"step": number, "produce_s": drawn - began, "consume_s": done - drawn})
         if number % self.request.options.show_every == 0 or number == 1:
@@ -147,8 +148,8 @@ class Run:
         }
         folder.write("ledger.json", self.method.ledger.accounts)
         folder.write("evaluations.json", {"before": self.before, "after": self.after})
-        folder.write("report.html", report(folder, request, self.before, self.after))
         folder.write("result.json", result)
+        folder.write("report.html", report(folder, request, self.before, self.after))
         self.tell("after", {**self.after, **result})
         return result
 

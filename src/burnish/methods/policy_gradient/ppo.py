@@ -17,5 +17,5 @@ class PPO(OnPolicy):
     shape = (shape.whiten,)
     objective = use(objectives.clip)
     critic_objective = use(objectives.value_squared, clip=0.2)
-    measure = (measures.ratio, measures.clip_share, measures.advantage_spread)
+    measure = (measures.ratio, measures.clip_share, measures.advantage_spread, measures.kl_to_reference)
     epochs = 4

@@ -1,6 +1,6 @@
 from typing import ClassVar
 
-from ...parts import credit, rewards, use
+from ...parts import credit, measures, rewards, use
 from .reinforce import REINFORCE
 
 
@@ -12,3 +12,4 @@ class RLOO(REINFORCE):
     paper: ClassVar[str] = "arXiv 2402.14740"
     reward = (use(rewards.minus_kl, beta=0.03),)
     credit = use(credit.leave_one_out)
+    measure = (measures.ratio, measures.advantage_spread, measures.kl_to_reference)
