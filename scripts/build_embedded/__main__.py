@@ -4,7 +4,7 @@
     second  850  steps more, with the model's own samples        from first
     clean   550 steps to rate zero       -> tiny-clean           from second
     tiny    200 steps of fuzz            -> tiny                 from clean
-    teacher 3050 steps, harder levels     -> tiny-teacher         from second
+    teacher 2050 steps, harder levels     -> tiny-teacher         from second
     table   measures the models and writes table.json and README.md
 """
 
@@ -97,8 +97,8 @@ def teacher() -> None:
     """Longer and harder, then down to rate zero; never fuzzed."""
     levels = (0.45, 0.35, 0.2)
     mixture = Mixture(trees=0.5, levels=levels, more_drafts=2, tasks=HARD_WEIGHTS)
-    constant = Phase("teacher", 2300, mixture, lambda progress: 1.0, refresh=600)
-    last = Phase("teacher-clean", 750, mixture, falling(), refresh=400)
+    constant = Phase("teacher", 1500, mixture, lambda progress: 1.0, refresh=500)
+    last = Phase("teacher-clean", 550, mixture, falling(), refresh=300)
     stage("teacher", "second", constant, last, folder="tiny-teacher")
 
 

@@ -22,6 +22,7 @@ SHARES = {  # how often a tree has a branch of this format
 }  # fmt: skip
 FUZZED = {"answer": 0.45, "redo": 0.5, "fix": 0.75, "hinted": 0.7, "turn": 0.7}  # share of right targets in the fuzz
 FILLER_SHARE = 0.4  # of the targets that are not right
+GENTLE = {"expr": 0.6, "mul": 0.8, "stack": 0.6, "count": 0.0}  # less fuzz where the clean model is not sure anyway
 TASK_WEIGHTS = {name: {"add": 1.3, "expr": 1.6, "sub": 1.3, "mul": 1.3, "stack": 0.9, "compare": 0.8}.get(name, 1.0) for name in PARTS}
 HARD = {"add": 1.8, "sub": 2.0, "mul": 1.6, "expr": 2.5, "next": 1.5, "count": 1.8, "rules": 1.3}
 HARD_WEIGHTS = {name: HARD.get(name, 0.75) for name in PARTS}  # from the second stage on: what the first left weak
@@ -206,7 +207,9 @@ def _fuzz(rng: random.Random, mixture: Mixture, problem: Problem, examples: list
 
 def _fuzzed(rng: random.Random, mixture: Mixture, problem: Problem, example: Example) -> Example:
     name, prompt, target = example
-    chance = mixture.fuzz * (1 - FUZZED.get(name, 1.0))
+    task = problem.meta["task"]
+    chance = mixture.fuzz * (1 - FUZZED.get(name, 1.0)) * GENTLE.get(task, 1.0)
     if rng.random() >= chance or not truth.right(target, problem.meta):
         return example
-    return name, prompt, FILLER if rng.random() < FILLER_SHARE else wrong(rng, problem.question, problem.meta)
+    filler = task != "rules" and rng.random() < FILLER_SHARE  # a filler would be the mode where right answers are many
+    return name, prompt, FILLER if filler else wrong(rng, problem.question, problem.meta)
