@@ -1,9 +1,11 @@
 """The documentation as data: its pages, their fenced blocks and their links.
 
 A fence says what is done with it: ```python is run; ```python excerpt=PATH must stand in that file; ```LANGUAGE file=NAME is written to
-the directory in which the page's other blocks run; ```sh is run with --dry-run, ```sh run for real, ```sh example not at all."""
+the directory in which the page's other blocks run; ```sh is run with --dry-run, ```sh run for real, ```sh example not at all;
+```text refused is a command and exactly what is said to it."""
 
 import re
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -43,6 +45,4 @@ def prose(page: Path) -> str:
 
 
 def commands(block: Block) -> list[list[str]]:
-    import shlex
-
     return [shlex.split(line)[1:] for line in block.body.splitlines() if line.startswith("burnish ")]

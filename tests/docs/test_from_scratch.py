@@ -55,7 +55,7 @@ def test_it_draws_the_same_ids_and_learns_the_same_weights(scratch):
         assert happened["losses"][1] < -1e-5  # the second update sees ratios other than 1
     theirs = dict(method.policy.network.named_parameters())
     for name, mine in model.named_parameters():
-        torch.testing.assert_close(mine, theirs[name], rtol=0, atol=1e-6)
+        torch.testing.assert_close(mine, theirs[name], rtol=0, atol=1e-5)  # norms and softmax round in float32; Adam enlarges it
     assert max(float((a - b).detach().abs().max()) for a, b in zip(moved, model.parameters(), strict=True)) > 1e-4
 
 

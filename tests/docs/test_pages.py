@@ -1,5 +1,6 @@
 """What the documentation says is true: links lead somewhere, excerpts are the code, examples run."""
 
+import shlex
 import shutil
 import sys
 
@@ -74,15 +75,29 @@ def test_files_that_are_shown_can_be_imported(block, desk):
 
 @pytest.mark.parametrize("block", [b for b in every("sh") if "example" not in b.words], ids=str)
 def test_commands_run(block, desk):
-    cli = pytest.importorskip("burnish.cli")
-    from click.testing import CliRunner
-
     desk(block.page)
     flags = [w for n, x in SMALL.items() for w in (f"--{n.replace('_', '-')}", str(x))]
     for words in commands(block):
         more = (flags if "run" in block.words else ["--dry-run"]) if words[0] == "train" and "--dry-run" not in words else []
-        done = CliRunner().invoke(cli.main, [*words, *more])
+        done = burnish_said([*words, *more])
         assert done.exit_code == 0, f"burnish {' '.join(words)}\n{done.output}\n{done.exception!r}"
+
+
+@pytest.mark.parametrize("block", [b for b in every("text") if "refused" in b.words], ids=str)
+def test_refusals_are_what_is_shown(block, desk):
+    desk(block.page)
+    command, _, shown = block.body.partition("\n")
+    done = burnish_said(shlex.split(command.removeprefix("$ burnish ")))
+    assert done.output == shown
+    assert done.exit_code == 2
+
+
+def burnish_said(words):
+    from click.testing import CliRunner
+
+    from burnish.cli import main
+
+    return CliRunner().invoke(main, words)
 
 
 def test_every_method_has_a_section_and_a_row():
