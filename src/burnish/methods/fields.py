@@ -12,7 +12,8 @@ from typing import Any
 
 from ..errors import BurnishError, Refused, nearest
 from ..memory.base import Memory
-from ..parts import SLOTS, Over, Part, find, over, use
+from ..parts import SLOTS, Over, Part, find, folder, over, use, user_path
+from ..types.limits import NAMES
 
 
 @dataclass(frozen=True)
@@ -66,11 +67,11 @@ def _fields_of(method: type) -> dict[str, Field]:
             continue
         notes, said = _comments(owner), inspect.get_annotations(owner)
         for name, default in vars(owner).items():
-            if not _is_field(name, default, said.get(name, "")):
-                continue
             before = found.get(name)
+            if not _is_field(name, default, said.get(name, "")) or (before is None and _is_constant(name, owner)):
+                continue
             kind = before.kind if before and before.kind in ("parts", "part") else _kind(name, default)
-            type_ = str(said.get(name, before.type if before else type(default).__name__))
+            type_ = _named(said[name]) if name in said else before.type if before else type(default).__name__
             found[name] = Field(name, kind, type_, default, notes.get(name, before.help if before else ""), owner.__name__)
     return found
 
@@ -81,6 +82,20 @@ def _is_field(name: str, default: Any, annotation: Any) -> bool:
     if isinstance(default, Part | Over | Role | Carried | Memory):
         return True
     return not (callable(default) or isinstance(default, property | classmethod | staticmethod))
+
+
+def _is_constant(name: str, owner: type) -> bool:
+    """Does a parent declare it as a ClassVar? A child that gives it another value need not say so again."""
+    return any("ClassVar" in str(inspect.get_annotations(parent).get(name, "")) for parent in owner.__mro__[1:])
+
+
+def _named(annotation: Any) -> str:
+    """An annotation as text, whether or not its file has `from __future__ import annotations`."""
+    if isinstance(annotation, str):
+        return annotation
+    known = next((n for n, x in NAMES.items() if x is annotation), None)
+    text = annotation.__name__ if isinstance(annotation, type) else str(annotation).replace("typing.", "")
+    return known or text
 
 
 def _kind(name: str, default: Any) -> str:
@@ -135,6 +150,8 @@ def _value(field: Field, value: Any, default: Any) -> Any:
         if len(parts) > 1:
             raise Refused(f"{field.name} takes one part", seen=", ".join(p.name for p in parts))
         return parts[0] if parts else None
+    if field.kind == "role" and not isinstance(value, str | Role) and not hasattr(value, "snapshot"):
+        raise Refused(f"{field.name} = {value!r}: no model", expected="frozen, copy, or the name or folder of a model")
     if field.kind == "role":
         return Role(value, field.default.follow if isinstance(field.default, Role) else 0.0) if isinstance(value, str) else value
     if field.kind == "memory":
@@ -147,7 +164,7 @@ def _divergence(value: Any, default: Any) -> Any:
         return None
     if isinstance(value, Over):
         return value
-    part = value if isinstance(value, Part) else find("divergences", str(value))
+    part = value if isinstance(value, Part) else _part("divergence", str(value))
     if "p" not in part.signature.columns:
         raise Refused(f"{part.name} is no divergence of distributions", fix=f"--penalty {part.name}")
     return over(part, to=default.to if isinstance(default, Over) else "reference")
@@ -162,11 +179,21 @@ def _parts(slot: str, value: Any) -> tuple[Part, ...]:
     return tuple(w if isinstance(w, Part) else _part(slot, w) for w in words)
 
 
+def choices(slot: str) -> list[str]:
+    """Names of the parts that make sense in a slot: where two slots share a folder, the columns tell them apart."""
+    columns = {n: find(SLOTS[slot], n).signature.columns for n in sorted(folder(SLOTS[slot]))}
+    marks = {"divergence": ("p", True), "penalty": ("p", False), "critic_objective": ("value", True), "objective": ("value", False)}
+    mark, has = marks.get(slot, ("", False))
+    return [n for n, c in columns.items() if not mark or (mark in c) == has]
+
+
 def _part(slot: str, word: str) -> Part:
     """`clip`, `clip:low=0.1:high=0.3` or `my_file.py:mine`."""
     head, *said = word.split(":")
     if head.endswith(".py") and said:
         head = f"{head}:{said.pop(0)}"
+    if not user_path(head) and head not in folder(SLOTS[slot]):
+        raise Refused(f"{slot} has no {head!r}; {nearest(head, choices(slot))}", expected=", ".join(choices(slot)))
     part = find(SLOTS[slot], head)
     for one in said:
         option, _, text = one.partition("=")
@@ -204,16 +231,50 @@ def _with_option(field: Field, value: Any, option: str, given: Any) -> Any:
     raise Refused(f"{field.name} is {value!r}: there is no part in it to set {option!r} of", fix=f"--{field.name} NAME first")
 
 
+WORDS = {
+    "int": "a whole number",
+    "float": "a number",
+    "str": "text",
+    "bool": "true or false",
+    "Positive": "a whole number from 1 on",
+    "Count": "a whole number from 0 on",
+    "Share": "a number from 0 to 1",
+    "Size": "a number above 0",
+    "Reduction": "token_mean, sequence_mean, sequence_sum, or constant with a length",
+}
+
+
+def choices_of(type_: str) -> tuple[str, ...]:
+    """The words that a Literal allows; none for other types."""
+    found = re.fullmatch(r"Literal\[(.*)\]", type_)
+    return tuple(w.strip(" '\"") for w in found[1].split(",")) if found else ()
+
+
+def in_words(type_: str) -> str:
+    """A type as a person says it."""
+    return WORDS.get(type_) or (f"one of {', '.join(choices_of(type_))}" if choices_of(type_) else type_)
+
+
 def checked(name: str, type_: str, value: Any) -> Any:
     """A value as the type that its annotation names, or Refused with both. Text from a command line is read; nothing is guessed."""
     from pydantic import TypeAdapter, ValidationError
 
-    from ..types.limits import NAMES
-
+    why = "true and false are no numbers" if isinstance(value, bool) and not {"bool", "Any"} & set(re.findall(r"\w+", type_)) else ""
     try:
-        return TypeAdapter(eval(type_, {**NAMES})).validate_python(value)  # annotations of our own and user classes
-    except NameError as error:
+        read = TypeAdapter(eval(type_, {**NAMES})).validate_python(_listed(type_, value))  # annotations of our own and user classes
+        why = "this is no number" if isinstance(read, float) and read != read else why
+    except (NameError, SyntaxError) as error:
         raise Refused(f"the type of {name} cannot be read: {type_}", fix="use int, float, str, bool, tuple or Literal") from error
     except ValidationError as error:
-        why = "; ".join(e["msg"] for e in error.errors()[:2])
-        raise Refused(f"{name} = {value!r}: {why}", expected=type_) from error
+        why = why or "; ".join(dict.fromkeys(e["msg"] for e in error.errors()))
+    if why:
+        near = nearest(value, choices_of(type_)) if choices_of(type_) and isinstance(value, str) else ""
+        raise Refused(f"{name} = {value!r}: {near if near.startswith('did') else why}", expected=in_words(type_))
+    return read
+
+
+def _listed(type_: str, value: Any) -> Any:
+    """`constant:16` on a command line is the pair that Reduction also takes."""
+    if type_ == "Reduction" and isinstance(value, str) and ":" in value:
+        return tuple(value.split(":", 1))
+    return value

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 import tomllib
 from collections.abc import Callable, Mapping
@@ -17,10 +18,10 @@ from ..methods.base import Method
 from ..methods.fields import Field, Role, checked, fields_of, settings
 from ..methods.plan import Plan, gives, planned
 from ..methods.registry import method as find_method
-from ..methods.registry import name_of
+from ..methods.registry import name_of, names
 from ..models.load import locate, reads_compact
 from ..models.options import Learner
-from ..parts import function, user_path
+from ..parts import Part, function, user_path
 from ..tasks.registry import TASKS
 from ..tasks.streams import Rows, TextStream
 from ..types.limits import Count, Positive
@@ -67,41 +68,71 @@ class Request:
     said: Mapping[str, Any] = field(default_factory=dict)
 
 
-def resolve(word: str, said: Mapping[str, Any], *, judge: Callable[..., Any] | list[Callable[..., Any]] | None = None) -> Request:
-    """Check everything. Raises Refused with all mistakes at once, each with its fix.
+Origin = Callable[[str], str]  # where an option was said, as file:line; empty for a flag
 
-    `said` are options of the run, the learner and the method together; `judge` is a function given in Python."""
+
+def resolve(
+    word: str,
+    said: Mapping[str, Any],
+    *,
+    judge: Callable[..., Any] | list[Callable[..., Any]] | None = None,
+    origin: Origin = lambda key: "",
+) -> Request:
+    """Check everything. Raises Refused with all mistakes at once, each with its fix and, where `origin` knows it, its file and line.
+
+    `said` are options of the run, the learner and the method together; `judge` is a function given in Python,
+    or several in a list, or a Judge."""
     errors: list[BurnishError] = []
     cls = find_method(word)
     mine = {"options": RunOptions, "learner": Learner}
     groups = {n: {k: v for k, v in said.items() if k in fields_of(c)} for n, c in mine.items()}
     rest = {k: v for k, v in said.items() if not any(k in g for g in groups.values())}
-    errors += [_unknown(cls, k) for k in rest if k.partition(".")[0] not in settable(cls)]
+    errors += [_placed(_unknown(cls, k), origin(k)) for k in rest if k.partition(".")[0] not in settable(cls)]
     changes = {k: v for k, v in rest.items() if k.partition(".")[0] in settable(cls)}
-    checked_: dict[str, Any] = {n: _checked(c, groups[n], errors) for n, c in mine.items()}
+    checked_: dict[str, Any] = {n: _checked(c, groups[n], errors, origin) for n, c in mine.items()}
     options, learner = checked_["options"], checked_["learner"]
-    changes = _sound(cls, changes, errors)
+    changes = _sound(cls, changes, errors, origin)
     values = settings(cls, changes)
-    model = _collect(errors, lambda: locate(options.model))
-    roles_said = [v.word for v in values.values() if isinstance(v, Role) and v.word not in ("frozen", "copy")]
-    for name in roles_said:
-        _collect(errors, lambda name=name: locate(name))  # type: ignore[misc]
-    task = _collect(errors, lambda: _task(options))
-    asked = _collect(errors, lambda: _judge(options, task, judge)) if task is not None else None
-    plan = _collect(errors, lambda: planned(cls, values, gives(task, asked))) if task is not None else None
-    if errors or plan is None or model is None:
+    errors += [
+        _placed(_quoted(k, v), origin(k)) for k, v in said.items() if origin(k) and isinstance(v, str) and _is_number(cls, k, v, values)
+    ]
+    _collect(errors, lambda: locate(options.model), origin("model"))
+    for name, value in values.items():
+        if isinstance(value, Role) and value.word not in ("frozen", "copy"):
+            _collect(errors, lambda value=value: locate(value.word), origin(name) or f"--{name}")  # type: ignore[misc]
+    task = _collect(errors, lambda: _task(options), origin("task"))
+    asked = _collect(errors, lambda: _judge(options, task, judge), origin("judge")) if task is not None else None
+    try:
+        plan = planned(cls, values, gives(task, asked)) if task is not None else None
+    except BurnishError as error:
+        errors += [_placed(e, origin(_subject(e, said))) for e in _apart(error)]
+    if errors:
         raise Refused.all(errors)
+    assert plan is not None
     made, roles = plan
     name = word if user_path(word) else name_of(cls)
     return Request(cls, name, options, learner, changes, values, task, asked, made, roles, dict(said))
 
 
-def _sound(cls: type[Method], changes: Mapping[str, Any], errors: list[BurnishError]) -> dict[str, Any]:
+def question(said: Mapping[str, Any], *, origin: Origin = lambda key: "") -> tuple[RunOptions, Any, Judge | None]:
+    """What an evaluation needs: options of the run, its task and its judge. Raises Refused with all mistakes at once."""
+    errors: list[BurnishError] = []
+    options = _checked(RunOptions, said, errors, origin)
+    _collect(errors, lambda: locate(options.model), origin("model"))
+    task = _collect(errors, lambda: _task(options), origin("task"))
+    judge = _collect(errors, lambda: _judge(options, task, None), origin("judge")) if task is not None else None
+    if errors:
+        raise Refused.all(errors)
+    return options, task, judge
+
+
+def _sound(cls: type[Method], changes: Mapping[str, Any], errors: list[BurnishError], origin: Origin) -> dict[str, Any]:
     """The changes that can be made; the others go to errors, so that one mistake hides no other."""
     sound: dict[str, Any] = {}
     for key in sorted(changes, key=lambda k: "." in k):
         tried = {**sound, key: changes[key]}
-        sound = tried if _collect(errors, lambda tried=tried: settings(cls, tried)) is not None else sound  # type: ignore[misc]
+        made = _collect(errors, lambda tried=tried: settings(cls, tried), origin(key))  # type: ignore[misc]
+        sound = tried if made is not None else sound
     return sound
 
 
@@ -110,21 +141,76 @@ def settable(cls: type[Method]) -> dict[str, Field]:
     return {n: f for n, f in fields_of(cls).items() if f.kind != "carried"}
 
 
+SYNONYMS = {  # what others call it -> what it is called here
+    "learning_rate": "lr", "batch_size": "prompts", "num_prompts": "prompts", "num_steps": "steps", "max_iterations": "steps",
+    "num_generations": "group_size", "samples": "group_size", "beta": "penalty.weight", "kl_weight": "penalty.weight",
+    "max_tokens": "max_steps", "max_new_tokens": "max_steps", "output_dir": "out", "output": "out", "dataset": "task", "data": "task",
+    "grad_clip": "max_grad_norm", "warmup_steps": "warmup", "lora_rank": "lora", "reward_function": "judge", "advantage": "credit",
+    "loss": "objective", "advantage_estimator": "credit", "clip_range": "objective.low", "lr_schedule": "schedule",
+}  # fmt: skip
+
+
+NUMBERS = ("int", "float", "bool", "Positive", "Count", "Share", "Size")
+
+
+def _is_number(cls: type[Method], key: str, text: str, values: Mapping[str, Any]) -> bool:
+    """Is this text the number that the option wants? Then it was quoted in its file; other text is refused already."""
+    name, _, option = key.partition(".")
+    held = values.get(name)
+    parts = [getattr(p, "function", p) for p in (held if isinstance(held, tuple) else (held,))]
+    kinds = {o: t for p in parts if isinstance(p, Part) for o, t in {**p.signature.kinds, "weight": "float"}.items()} if option else {}
+    types = {n: f.type for c in (RunOptions, Learner, cls) for n, f in fields_of(c).items()} | {f"{name}.{o}": t for o, t in kinds.items()}
+    if types.get(key) not in NUMBERS:
+        return False
+    try:
+        checked(key, types[key], text)
+    except BurnishError:
+        return False
+    return True
+
+
+def _quoted(key: str, text: str) -> Refused:
+    return Refused(f'{key} = "{text}" is text', expected=text, fix="leave out the quotes")
+
+
 def _unknown(cls: type[Method], key: str) -> Refused:
+    """Names the nearest option, in our words or others', or the methods that have it."""
     known = [*(f.name for f in fields(RunOptions)), *(f.name for f in fields(Learner)), *settable(cls)]
-    return Refused(f"there is no option {key!r}; {nearest(key, known)}", fix=f"burnish show {name_of(cls)} lists them all")
+    others = [n for n in names() if key.partition(".")[0] in settable(find_method(n))]
+    meant = {**{n: n for n in known}, **{n: x for n, x in SYNONYMS.items() if x.partition(".")[0] in known}}
+    close = difflib.get_close_matches(key.replace("-", "_"), meant, 1)
+    hint = f"it is an option of {', '.join(others)}" if others else f"did you mean {meant[close[0]]!r}?" if close else nearest(key, known)
+    return Refused(f"there is no option {key!r}; {hint}", fix=f"burnish show {name_of(cls)} lists them all")
 
 
-def _collect(errors: list[BurnishError], make: Callable[[], Any]) -> Any:
+def _collect(errors: list[BurnishError], make: Callable[[], Any], where: str = "") -> Any:
     try:
         return make()
     except BurnishError as error:
-        errors.append(error)
+        errors += [_placed(e, where) for e in _apart(error)]
         return None
 
 
-def _checked(cls: type, said: Mapping[str, Any], errors: list[BurnishError]) -> Any:
-    found = {n: _collect(errors, lambda n=n, v=v: checked(n, fields_of(cls)[n].type, v)) for n, v in said.items()}  # type: ignore[misc]
+def _placed(error: BurnishError, where: str) -> Refused:
+    """The same as a refusal, behind the place where the option was said."""
+    return Refused(str(error), where=where)
+
+
+def _apart(error: BurnishError) -> list[BurnishError]:
+    """The errors that one refusal is made of, so that lists of mistakes never nest."""
+    if not re.match(r"\d+ problems:\n", str(error)):
+        return [error]
+    return [Refused(piece) for piece in re.split(r"\n\d+\. ", str(error))[1:]]
+
+
+def _subject(error: BurnishError, said: Mapping[str, Any]) -> str:
+    """The option that an impossible combination is about, for its place in a file."""
+    words = re.findall(r"\w+", str(error).partition("\n  fix:")[0])
+    return next((k for k in said if k.replace("-", "_") in words), "")
+
+
+def _checked(cls: type, said: Mapping[str, Any], errors: list[BurnishError], origin: Origin) -> Any:
+    found = {n: _collect(errors, lambda n=n, v=v: checked(n, fields_of(cls)[n].type, v), origin(n)) for n, v in said.items()}  # type: ignore[misc]
     return cls(**{n: v for n, v in found.items() if v is not None})
 
 
@@ -172,16 +258,21 @@ def from_toml(path: Path) -> dict[str, Any]:
     for key, value in read.items():
         key = key.replace("-", "_")
         if isinstance(value, dict):
-            out |= {key if n == "name" else f"{key}.{n}": v for n, v in value.items()}
+            out |= {key if n == "name" else f"{key}.{n.replace('-', '_')}": v for n, v in value.items()}
         else:
             out[key] = value
     return out
 
 
 def line_of(path: Path, key: str) -> int | None:
-    """The line of a TOML file where a key stands, for error messages."""
-    last = re.compile(rf"^\s*{re.escape(key.rpartition('.')[2]).replace('_', '[-_]')}\s*=")
+    """The line of a TOML file where an option stands, in its own table, for error messages."""
+    table, _, option = key.rpartition(".")
+    places = [(table, option), ("", key), (key, "name")]
+    inside = ""
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
-        if last.match(line):
+        bare = line.strip().replace("-", "_")
+        if heading := re.match(r"\[\s*([\w.\"]+)\s*\]", bare):
+            inside = heading[1].strip('"')
+        elif (said := re.match(r"([\w.\"]+)\s*=", bare)) and (inside, said[1].replace('"', "")) in places:
             return number
     return None
