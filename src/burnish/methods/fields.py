@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import copy
 import inspect
+import itertools
+import linecache
 import re
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -30,6 +33,9 @@ class Carried:
     """State between steps that is no memory: written by stages, saved and restored."""
 
     default: Any
+
+
+WEIGHED = ("objective", "penalty", "critic_objective")  # slots whose parts are terms of a loss; a weight has no effect elsewhere
 
 
 def role(word: str, *, follow: float = 0.0) -> Any:
@@ -110,11 +116,20 @@ _NOTE = re.compile(r"^    (\w+)\s*(?::[^=]+)?=.*?#\s*(.+)$")
 
 def _comments(owner: type) -> dict[str, str]:
     """The comment behind each field in the source, as its help."""
-    try:
-        lines = inspect.getsource(owner).splitlines()
-    except (OSError, TypeError):
-        return {}
-    return {m[1]: m[2] for line in lines if (m := _NOTE.match(line))}
+    return {m[1]: m[2] for line in _lines(owner) if (m := _NOTE.match(line))}
+
+
+def _lines(owner: type) -> list[str]:
+    """The source of a class. `inspect` parses whole files, which is slow for lists and help: it is asked for classes in functions only."""
+    file = getattr(sys.modules.get(owner.__module__), "__file__", None)
+    whole = linecache.getlines(file) if file else []
+    start = next((i for i, line in enumerate(whole) if re.match(rf"class {owner.__name__}\b", line)), None)
+    if start is None or "." in owner.__qualname__:
+        try:
+            return inspect.getsource(owner).splitlines()
+        except (OSError, TypeError):
+            return []
+    return list(itertools.takewhile(lambda line: line[0] in " \t\n)#", whole[start + 1 :]))
 
 
 def settings(method: type, changes: Mapping[str, Any]) -> dict[str, Any]:
@@ -197,16 +212,16 @@ def _part(slot: str, word: str) -> Part:
     part = find(SLOTS[slot], head)
     for one in said:
         option, _, text = one.partition("=")
-        part = _option(part, option, text)
+        part = _option(slot, part, option, text)
     return part
 
 
-def _option(part: Part, option: str, value: Any) -> Part:
-    if option == "weight":
+def _option(slot: str, part: Part, option: str, value: Any) -> Part:
+    if option == "weight" and slot in WEIGHED:
         return use(part, weight=checked("weight", "float", value), **part.options)
     kinds = part.signature.kinds
     if option not in kinds:
-        raise Refused(f"{part.name} has no option {option!r}; {nearest(option, [*kinds, 'weight'])}")
+        raise Refused(f"{part.name} has no option {option!r}; {nearest(option, [*kinds, *(['weight'] if slot in WEIGHED else [])])}")
     return use(part, weight=part.weight, **{**part.options, option: checked(f"{part.name}.{option}", kinds[option], value)})
 
 
@@ -219,13 +234,15 @@ def _with_option(field: Field, value: Any, option: str, given: Any) -> Any:
         value.load_state({option: checked(f"{field.name}.{option}", type(state[option]).__name__, given)})
         return value
     if isinstance(value, Over) and isinstance(value.function, Part):
-        return Over(value.name, _option(value.function, option, given), value.to)
+        return Over(value.name, _option(field.name, value.function, option, given), value.to)
     if isinstance(value, Part):
-        return _option(value, option, given)
+        return _option(field.name, value, option, given)
     if isinstance(value, tuple) and value and field.kind == "parts":
-        holders = [p for p in value if option in p.signature.kinds] or ([value[0]] if option == "weight" and len(value) == 1 else [])
+        holders = [p for p in value if option in p.signature.kinds] or (
+            [value[0]] if option == "weight" and field.name in WEIGHED and len(value) == 1 else []
+        )
         if len(holders) == 1:
-            return tuple(_option(p, option, given) if p is holders[0] else p for p in value)
+            return tuple(_option(field.name, p, option, given) if p is holders[0] else p for p in value)
         known = [o for p in value for o in p.signature.kinds]
         raise Refused(f"{field.name} ({', '.join(p.name for p in value)}) has no option {option!r}; {nearest(option, known)}")
     raise Refused(f"{field.name} is {value!r}: there is no part in it to set {option!r} of", fix=f"--{field.name} NAME first")

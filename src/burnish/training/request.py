@@ -105,7 +105,7 @@ def resolve(
     try:
         plan = planned(cls, values, gives(task, asked)) if task is not None else None
     except BurnishError as error:
-        errors += [_placed(e, origin(_subject(e, said))) for e in _apart(error)]
+        errors += [_placed(e, origin(_subject(e, said))) for e in apart(error)]
     if errors:
         raise Refused.all(errors)
     assert plan is not None
@@ -187,7 +187,7 @@ def _collect(errors: list[BurnishError], make: Callable[[], Any], where: str = "
     try:
         return make()
     except BurnishError as error:
-        errors += [_placed(e, where) for e in _apart(error)]
+        errors += [_placed(e, where) for e in apart(error)]
         return None
 
 
@@ -196,7 +196,7 @@ def _placed(error: BurnishError, where: str) -> Refused:
     return Refused(str(error), where=where)
 
 
-def _apart(error: BurnishError) -> list[BurnishError]:
+def apart(error: BurnishError) -> list[BurnishError]:
     """The errors that one refusal is made of, so that lists of mistakes never nest."""
     if not re.match(r"\d+ problems:\n", str(error)):
         return [error]
