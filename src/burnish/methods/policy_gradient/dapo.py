@@ -32,7 +32,7 @@ class DAPO(GRPO):
                 break
             more = self.ask(self.draw(self.contexts(), purpose=f"round {number}"))
             batch = mixed.concat(more) if len(mixed) else more
-        return self._first(batch)
+        return self._first(batch) if self.rounds > 1 else batch
 
     def _mixed(self, batch: "Rollouts") -> "Rollouts":
         judged = batch.select(batch.said("reward"))
