@@ -195,7 +195,7 @@ def sft(plain):
 
 FORMULAS = {f.__name__.replace("_", "-"): f for f in (reinforce, rloo, remax, grpo, dr_grpo, dapo, gspo, cispo, ppo, raft, sft)}
 NO_GRADIENT = {"best-of-n": "no weights change"}
-CHANGES = {"dapo": {"rounds": 1, "reward": "none"}, "sft": {}, "reinforce": {"group_size": 1}, "remax": {"group_size": 1}}
+CHANGES = {"dapo": {"rounds": 1, "reward": "none", "group_size": G}, "sft": {}, "reinforce": {"group_size": 1}, "remax": {"group_size": 1}}
 
 
 def test_every_registered_method_has_its_formula_here():
