@@ -63,9 +63,8 @@ class Strings:
 
     def judge(self, batch: Rollouts) -> Feedback:
         """`reward` (B,)."""
-        said = [
-            self.reward(c.root.prompt, s[:n]) for c, s, n in zip(batch.contexts, batch.steps.tolist(), batch.length.tolist(), strict=True)
-        ]
+        rows = zip(batch.contexts, batch.steps.tolist(), batch.length.tolist(), strict=True)
+        said = [self.reward(c.root.prompt, steps[:n]) for c, steps, n in rows]  # type: ignore[arg-type]
         return table.Feedback(columns={"reward": torch.tensor(said, dtype=torch.float64)}, said_by={"reward": self.name})
 
 
