@@ -162,20 +162,20 @@ class CausalLM(Model):
             self.worth.load_state_dict(load_file(path))
 
     @classmethod
-    def random(cls, config: Any, tokenizer: Any, *, seed: int = 0, learner: Learner | None = None, **how: Any) -> Self:
+    def random(
+        cls, config: Any, tokenizer: Any, *, seed: int = 0, learner: Learner | None = None, dtype: torch.dtype = torch.float32
+    ) -> Self:
         """An untrained model of this config, its weights drawn from a private generator."""
         from transformers import AutoModelForCausalLM
 
         with torch.random.fork_rng():
-            network = AutoModelForCausalLM.from_config(config, attn_implementation="eager", dtype=torch.float32)
+            network = AutoModelForCausalLM.from_config(config, attn_implementation="eager", dtype=dtype)
         private = generator(mix(seed, "weights"))
         with torch.no_grad():
             for name, p in network.named_parameters():
-                p.copy_(
-                    torch.randn(p.shape, generator=private) * 0.05
-                    + (1.0 if "norm" in name or ("ln_" in name and "weight" in name) else 0.0)
-                )
-        return cls(network, tokenizer, learner=learner, **how)
+                scales = "norm" in name or "ln_" in name
+                p.copy_(torch.randn(p.shape, generator=private) * 0.05 + (1.0 if scales and "weight" in name else 0.0))
+        return cls(network, tokenizer, learner=learner)
 
 
 def _ends(network: Any, tokenizer: Any) -> tuple[int, ...]:
