@@ -98,8 +98,8 @@ def show_command(name: str, json_: bool, source: bool) -> None:
     if json_:
         click.echo(as_json({**described(found), **({"source": "\n\n\n".join(_sources(found))} if source else {})}))
         return
-    click.echo("" if source else _page(found) + "\n")
-    click.echo("\n\n\n".join(_sources(found)))
+    page = [] if source else [_page(found)]
+    click.echo("\n\n\n".join([*page, *_sources(found)]))
 
 
 def _page(cls: type[Method]) -> str:

@@ -53,8 +53,10 @@ def read(args: Sequence[str]) -> Flags:
 
 def bare(options: Mapping[str, Any], types: Mapping[str, str]) -> tuple[dict[str, Any], list[BurnishError]]:
     """Options without a value: true where one is a yes or no, else a mistake."""
+    from ..methods.fields import in_words
+
     lacking = [n for n, v in options.items() if v is None and n in types and types[n] != "bool"]
-    errors: list[BurnishError] = [Refused(f"--{n.replace('_', '-')} needs a value", expected=types[n]) for n in lacking]
+    errors: list[BurnishError] = [Refused(f"--{n.replace('_', '-')} needs a value", expected=in_words(types[n])) for n in lacking]
     return {n: "true" if v is None else v for n, v in options.items() if n not in lacking}, errors
 
 

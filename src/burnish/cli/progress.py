@@ -8,8 +8,6 @@ from typing import Any
 
 import click
 
-from .text import number
-
 EVERY = 10  # steps between plain lines
 SHOWN = {"reward_mean": "reward", "length_mean": "length", "entropy": "entropy"}
 
@@ -64,9 +62,9 @@ class Progress:
 
     def line(self, said: dict[str, Any]) -> str:
         """The figures of a step, and the time that is left."""
-        shown = [f"{label} {number(said[n])}" for n, label in SHOWN.items() if n in said]
+        shown = [f"{label} {said[n]:.3g}" for n, label in SHOWN.items() if n in said]
         terms = [said[n] * weight for n, weight in self.loss if n in said]
-        shown += [f"loss {number(float(sum(terms)))}"] if terms else []
+        shown += [f"loss {sum(terms):.2g}"] if terms else []
         tokens = said.get("sampled_steps", said.get("trained_steps", 0)) / max(said["seconds"], 1e-9)
         left = (self.steps - said["step"]) * sum(self.seconds) / len(self.seconds)
         return "  ".join([*shown, f"{tokens:.0f} tokens/s", f"{clock(left)} left"])
@@ -91,9 +89,11 @@ class Bar(Progress):
         from rich.console import Console
         from rich.progress import BarColumn, TextColumn
         from rich.progress import Progress as Rich
+        from rich.table import Column
 
-        columns = (TextColumn("step {task.completed:.0f}/{task.total:.0f}"), BarColumn(bar_width=20), TextColumn("{task.fields[said]}"))
-        self.rich = Rich(*columns, console=Console(stderr=True, highlight=False), transient=True)
+        console = Console(stderr=True, highlight=False)
+        figures = TextColumn("{task.fields[said]}", table_column=Column(no_wrap=True, overflow="crop"))
+        self.rich = Rich(*([BarColumn(bar_width=16)] if console.width > 110 else []), figures, console=console, transient=True)
         self.task: Any = None
 
     def say(self, line: str) -> None:
@@ -103,7 +103,7 @@ class Bar(Progress):
         if self.task is None:
             self.rich.start()
             self.task = self.rich.add_task("", total=self.steps, said="")
-        self.rich.update(self.task, completed=said["step"], said=self.line(said))
+        self.rich.update(self.task, completed=said["step"], said=f"{said['step']}/{self.steps}  {self.line(said)}")
 
     def close(self) -> None:
         self.rich.stop()

@@ -14,8 +14,8 @@ from ..lazy import lazy
 if TYPE_CHECKING:
     import torch
 
-    from ..types.context import Context
     from ..types import table
+    from ..types.context import Context
     from ..types.table import Feedback, Rollouts
 else:
     torch, table = lazy("torch"), lazy("burnish.types.table")

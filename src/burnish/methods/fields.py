@@ -166,7 +166,7 @@ def _value(field: Field, value: Any, default: Any) -> Any:
             raise Refused(f"{field.name} takes one part", seen=", ".join(p.name for p in parts))
         return parts[0] if parts else None
     if field.kind == "role" and not isinstance(value, str | Role) and not hasattr(value, "snapshot"):
-        raise Refused(f"{field.name} = {value!r}: no model", expected="frozen, copy, or the name or folder of a model")
+        raise Refused(f"{field.name} = {value!r}: no model", expected=in_words("Model"))
     if field.kind == "role":
         return Role(value, field.default.follow if isinstance(field.default, Role) else 0.0) if isinstance(value, str) else value
     if field.kind == "memory":
@@ -238,13 +238,14 @@ def _with_option(field: Field, value: Any, option: str, given: Any) -> Any:
     if isinstance(value, Part):
         return _option(field.name, value, option, given)
     if isinstance(value, tuple) and value and field.kind == "parts":
-        holders = [p for p in value if option in p.signature.kinds] or (
-            [value[0]] if option == "weight" and field.name in WEIGHED and len(value) == 1 else []
-        )
+        everyone = option == "weight" and field.name in WEIGHED
+        holders = [p for p in value if everyone or option in p.signature.kinds]
         if len(holders) == 1:
             return tuple(_option(field.name, p, option, given) if p is holders[0] else p for p in value)
-        known = [o for p in value for o in p.signature.kinds]
-        raise Refused(f"{field.name} ({', '.join(p.name for p in value)}) has no option {option!r}; {nearest(option, known)}")
+        listed, fix = ", ".join(p.name for p in value), f"--{field.name} {','.join(f'{p.name}:{option}={given}' for p in holders)}"
+        if holders:
+            raise Refused(f"{field.name}.{option} could be of any of {listed}", fix=fix)
+        raise Refused(f"{field.name} ({listed}) has no option {option!r}; {nearest(option, [o for p in value for o in p.signature.kinds])}")
     raise Refused(f"{field.name} is {value!r}: there is no part in it to set {option!r} of", fix=f"--{field.name} NAME first")
 
 
@@ -257,6 +258,10 @@ WORDS = {
     "Count": "a whole number from 0 on",
     "Share": "a number from 0 to 1",
     "Size": "a number above 0",
+    "Part | None": "the name of a part, or none",
+    "Over | None": "the name of a divergence, or none",
+    "Parts": "names of parts, parted by commas, or none",
+    "Model": "frozen, copy, or the name or folder of a model",
     "Reduction": "token_mean, sequence_mean, sequence_sum, or constant with a length",
 }
 

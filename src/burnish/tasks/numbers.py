@@ -98,14 +98,26 @@ class Expr(ClosedTask):
         """Draw a shape, then its numbers."""
         a, b, c, d, e = (rng.randint(1, 9) for _ in range(5))
         if level == 1:
-            shapes = ((f"{a}+{b}*{c}", a + b * c), (f"({a}+{b})*{c}", (a + b) * c),
-                      (f"{a}*{b}-{c}", a * b - c), (f"{a}+{b}-{c}", a + b - c))
+            shapes = (
+                (f"{a}+{b}*{c}", a + b * c),
+                (f"({a}+{b})*{c}", (a + b) * c),
+                (f"{a}*{b}-{c}", a * b - c),
+                (f"{a}+{b}-{c}", a + b - c),
+            )
         elif level == 2:
-            shapes = ((f"{a}*{b}+{c}*{d}", a * b + c * d), (f"({a}+{b})*{c}-{d}", (a + b) * c - d),
-                      (f"{a}*({b}+{c})+{d}", a * (b + c) + d), (f"{a}+{b}*{c}-{d}", a + b * c - d))
+            shapes = (
+                (f"{a}*{b}+{c}*{d}", a * b + c * d),
+                (f"({a}+{b})*{c}-{d}", (a + b) * c - d),
+                (f"{a}*({b}+{c})+{d}", a * (b + c) + d),
+                (f"{a}+{b}*{c}-{d}", a + b * c - d),
+            )
         else:
-            shapes = ((f"({a}+{b})*({c}+{d})-{e}", (a + b) * (c + d) - e), (f"{a}*{b}*{c}-{d}*{e}", a * b * c - d * e),
-                      (f"{a}*({b}+{c}*{d})+{e}", a * (b + c * d) + e), (f"({a}-{b})*{c}+{d}*{e}", (a - b) * c + d * e))
+            shapes = (
+                (f"({a}+{b})*({c}+{d})-{e}", (a + b) * (c + d) - e),
+                (f"{a}*{b}*{c}-{d}*{e}", a * b * c - d * e),
+                (f"{a}*({b}+{c}*{d})+{e}", a * (b + c * d) + e),
+                (f"({a}-{b})*{c}+{d}*{e}", (a - b) * c + d * e),
+            )
         body, value = rng.choice(shapes)
         return self.closed(body, value, f"What is {body}? {ONLY_NUMBER}")
 

@@ -101,9 +101,11 @@ def resolve(
         if isinstance(value, Role) and value.word not in ("frozen", "copy"):
             _collect(errors, lambda value=value: locate(value.word), origin(name) or f"--{name}")  # type: ignore[misc]
     task = _collect(errors, lambda: _task(options), origin("task"))
+    before = len(errors)
     asked = _collect(errors, lambda: _judge(options, task, judge), origin("judge")) if task is not None else None
+    heard = task is not None and len(errors) == before  # without them nobody knows what feedback there will be
     try:
-        plan = planned(cls, values, gives(task, asked)) if task is not None else None
+        plan = planned(cls, values, gives(task, asked)) if heard else None
     except BurnishError as error:
         errors += [_placed(e, origin(_subject(e, said))) for e in apart(error)]
     if errors:
