@@ -146,10 +146,10 @@ def test_eval_of_a_run_repeats_its_last_evaluation(burnish, trained):
 
 def test_eval_of_a_model_on_another_task_and_judge(burnish, trained, tmp_path):
     (tmp_path / "own.py").write_text("def half(answer):\n    return 0.5\n")
-    done = burnish("eval", "tiny", "--task", "mix", "--judge", "own.py:half", "--eval-size", 8)
+    done = burnish("eval", "tiny", "--task", "mix", "--judge", "own.py:half", "--eval-size", 8, "--threads", 1)
     assert "tiny on mix: 0.5000 ± 0.0000" in done.out
     (tmp_path / "rows.jsonl").write_text('{"prompt": "sort21", "completion": "12"}\n')
-    done = burnish("eval", trained.path, "--task", "rows.jsonl", "--json")
+    done = burnish("eval", trained.path, "--task", "rows.jsonl", "--threads", 1, "--json")
     assert json.loads(done.out)["metric"] == "held-out nll"
 
 
@@ -162,7 +162,7 @@ def test_sample_of_a_run_is_on_its_task_with_rewards(burnish, trained):
 
 
 def test_sample_answers_prompts(burnish):
-    done = burnish("sample", "tiny", "sort21", "max1,2", "-n", 2, "--temperature", 0)
+    done = burnish("sample", "tiny", "sort21", "max1,2", "-n", 2, "--temperature", 0, "--threads", 1)
     lines = done.out.splitlines()
     assert [line.split(" -> ")[0] for line in lines] == ["sort21"] * 2 + ["max1,2"] * 2
     assert lines[0] == lines[1]
@@ -172,7 +172,7 @@ def test_sample_answers_prompts(burnish):
 
 def test_a_decoding_run_is_built_again(burnish):
     assert burnish("train", "best-of-n", "--task", "sort", "--n", 2, "--eval-size", 8, "--threads", 1, "--out", "best", "-q").code == 0
-    before = json.loads(burnish("eval", "best", "--json").out)
+    before = json.loads(burnish("eval", "best", "--threads", 1, "--json").out)
     assert before["value"] == json.loads(Path("best/result.json").read_text())["after"]
 
 

@@ -159,7 +159,7 @@ def _value(field: Field, value: Any, default: Any) -> Any:
     if field.name == "divergence":
         return _divergence(value, default)
     if field.kind in ("part", "parts"):
-        parts = _parts(field.name, value)
+        parts = _parts(field.name, value, default)
         if field.kind == "parts":
             return parts
         if len(parts) > 1:
@@ -179,19 +179,19 @@ def _divergence(value: Any, default: Any) -> Any:
         return None
     if isinstance(value, Over):
         return value
-    part = value if isinstance(value, Part) else _part("divergence", str(value))
+    part = value if isinstance(value, Part) else _part("divergence", str(value), default.function if isinstance(default, Over) else None)
     if "p" not in part.signature.columns:
         raise Refused(f"{part.name} is no divergence of distributions", fix=f"--penalty {part.name}")
     return over(part, to=default.to if isinstance(default, Over) else "reference")
 
 
-def _parts(slot: str, value: Any) -> tuple[Part, ...]:
+def _parts(slot: str, value: Any, default: Any = None) -> tuple[Part, ...]:
     if value is None or value == "none" or value == ():
         return ()
     if isinstance(value, Part):
         return (value,)
     words = value if isinstance(value, list | tuple) else [w.strip() for w in str(value).split(",")]
-    return tuple(w if isinstance(w, Part) else _part(slot, w) for w in words)
+    return tuple(w if isinstance(w, Part) else _part(slot, w, default) for w in words)
 
 
 def choices(slot: str) -> list[str]:
@@ -202,14 +202,16 @@ def choices(slot: str) -> list[str]:
     return [n for n, c in columns.items() if not mark or (mark in c) == has]
 
 
-def _part(slot: str, word: str) -> Part:
-    """`clip`, `clip:low=0.1:high=0.3` or `my_file.py:mine`."""
+def _part(slot: str, word: str, default: Any = None) -> Part:
+    """`clip`, `clip:low=0.1:high=0.3` or `my_file.py:mine`. A part that the slot holds already keeps the options that it has there."""
     head, *said = word.split(":")
     if head.endswith(".py") and said:
         head = f"{head}:{said.pop(0)}"
     if not user_path(head) and head not in folder(SLOTS[slot]):
         raise Refused(f"{slot} has no {head!r}; {nearest(head, choices(slot))}", expected=", ".join(choices(slot)))
     part = find(SLOTS[slot], head)
+    held = default if isinstance(default, tuple) else (default,)
+    part = next((p for p in held if isinstance(p, Part) and (p.path, p.name) == (part.path, part.name)), part)
     for one in said:
         option, _, text = one.partition("=")
         part = _option(slot, part, option, text)
