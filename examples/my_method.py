@@ -3,7 +3,7 @@
 import torch
 
 from burnish.methods.policy_gradient.grpo import GRPO
-from burnish.parts import find
+from burnish.parts import use
 from burnish.types.table import Rows
 
 
@@ -19,4 +19,4 @@ def above_median(reward: torch.Tensor, group: torch.Tensor) -> Rows:
 class MedianGRPO(GRPO):
     """GRPO whose baseline is the median of the group, not its mean, and whose scale is 1."""
 
-    credit = find("credit", f"{__file__}:above_median")
+    credit = use(above_median)

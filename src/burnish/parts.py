@@ -189,14 +189,25 @@ rewards, keep, credit, shape = Folder("rewards"), Folder("keep"), Folder("credit
 objectives, divergences, measures = Folder("objectives"), Folder("divergences"), Folder("measures")
 
 
-def use(part: Part, *, weight: float | None = None, **options: Any) -> Part:
+def use(part: Part | Callable[..., Any], *, weight: float | None = None, **options: Any) -> Part:
     """A part with options; an unknown option is refused with the nearest. `weight` scales a term of the loss, never its metric.
 
-    What is not said stays as the part has it."""
+    What is not said stays as the part has it. A function of a file of your own is a part, too: `credit = use(above_median)`."""
+    if not isinstance(part, Part):
+        part = find_own(part)
     for option in options:
         if option not in part.signature.options:
             raise Refused(f"{part.name} has no option {option!r}; {nearest(option, part.signature.options)}")
     return replace(part, options={**part.options, **options}, weight=part.weight if weight is None else weight)
+
+
+def find_own(written: Callable[..., Any]) -> Part:
+    """A function that stands in a file, as a part."""
+    code = getattr(written, "__code__", None)
+    path = Path(code.co_filename) if code else HERE
+    if code is None or not path.is_file() or written.__name__ not in read(path.resolve()):
+        raise Refused(f"{written!r} is no part", expected="a function that stands in a file, with its arguments named after columns")
+    return Part(path.resolve(), written.__name__)
 
 
 @dataclass(frozen=True)

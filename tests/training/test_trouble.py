@@ -206,3 +206,21 @@ def test_a_missing_data_file_and_reward_file_are_named(tmp_path):
     said = str(error.value)
     assert "none.jsonl" in said
     assert "did you mean 'group_size'?" in said
+
+
+def test_a_run_is_taken_up_from_another_folder_and_only_with_the_files_it_began_with(tmp_path, monkeypatch):
+    (tmp_path / "begun").mkdir()
+    monkeypatch.chdir(tmp_path / "begun")
+    Path("mine.py").write_text("def short(answer):\n    return 1.0 / (1 + len(answer))\n")
+    Path("rows.jsonl").write_text("".join(json.dumps({"prompt": f"sort{i}1"}) + "\n" for i in range(9)))
+    options = {**SMALL, "task": "rows.jsonl", "judge": "mine.py:short"}
+    burnish.train("grpo", steps=2, out="run", **options)
+    monkeypatch.chdir(tmp_path)
+    assert burnish.resume("begun/run").method.time == 2
+    Path("begun/mine.py").write_text("def short(answer):\n    return 2.0\n")
+    with pytest.raises(RunError, match="changed since") as error:
+        burnish.resume("begun/run")
+    assert "mine.py" in str(error.value)
+    Path("begun/mine.py").unlink()
+    with pytest.raises(RunError, match="gone"):
+        burnish.resume("begun/run")

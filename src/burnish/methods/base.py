@@ -282,6 +282,7 @@ class OnPolicy(Method):
         if "reward" in batch:
             batch = batch.select(batch.said("reward"))
         for part in self.keep:
+            batch = _placed(batch) if "step_reward" in part.signature.columns else batch
             batch = batch if self._ready(part, batch) else self.score(batch)
             kept = self.call(part, batch)
             batch = batch.select(kept) if kept.ndim == 1 else batch.only(kept)

@@ -52,7 +52,13 @@ class CausalLM(Model):
         return kind
 
     def _check_attention(self) -> None:
-        """Refuse what our masks cannot run: a tree of two branches must give what two plain forwards give."""
+        """Refuse what our masks cannot run: a tree of two branches must give what two plain forwards give, and no window may slide."""
+        config = self.network.config
+        kinds = set(getattr(config, "layer_types", None) or ["full_attention"])
+        if kinds != {"full_attention"} or (getattr(config, "sliding_window", None) and not hasattr(config, "layer_types")):
+            raise ModelError(
+                f"this {config.model_type} model looks through a sliding window", where=self.name, expected="full attention in every layer"
+            )
         pool = [i for i in range(min(48, self.head.weight.shape[0])) if i not in self.ends][:12]
         rows = [pool[:8], pool[:4] + pool[6:10]]
         with torch.no_grad():

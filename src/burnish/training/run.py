@@ -28,6 +28,7 @@ from .evaluate import evaluate, headline
 from .folder import RunFolder, next_folder
 from .request import Request, resolve
 from .shown import shown
+from .written import check_unchanged, config
 
 Listener = Callable[[str, dict[str, Any]], None]  # told of "plan", "before", "step", "evaluation", "saved", "after"
 
@@ -211,11 +212,7 @@ def start(request: Request, listener: Listener | None = None) -> Run:
     folder = RunFolder(Path(options.out) if options.out else next_folder(Path("runs"), stem))
     run = Run(request, folder, listener)
     folder.create()
-    said = {**request.said, "threads": torch.get_num_threads()}
-    folder.write(
-        "config.json",
-        {"method": request.name, "said": {k: str(v) if isinstance(v, Path) else v for k, v in said.items()}, "resolved": resolved(request)},
-    )
+    folder.write("config.json", config(request, torch.get_num_threads()))
     folder.write("versions.json", versions())
     run.tell("plan", {"folder": str(folder.path), "method": request.name, **asdict(options)})
     return run
@@ -226,14 +223,12 @@ def resume(path: Path, listener: Listener | None = None, *, at: str = "", judge:
     folder = RunFolder(path)
     if not (path / "config.json").is_file():
         raise RunError("there is no run in this folder", where=str(path), expected="config.json")
-    config = folder.read("config.json")
-    request = resolve(config["method"], {**config["said"], "out": str(path)}, judge=judge)
-    differing = [k for k, v in resolved(request).items() if k != "out" and config["resolved"].get(k) != v]
-    if differing:
-        seen = "; ".join(f"{k}: {config['resolved'].get(k)!r} then, {resolved(request)[k]!r} now" for k in differing)
-        raise RunError(
-            "the code or its files changed since this run began", where=str(path), seen=seen, fix="go back to that version, or start anew"
-        )
+    then = folder.read("config.json")
+    gone = [p for p in then["files"] if not Path(p).is_file()]
+    if gone:
+        raise RunError("files of this run are gone", where=", ".join(gone), fix="put them back, or start anew")
+    request = resolve(then["method"], {**then["said"], "out": str(path)}, judge=judge)
+    check_unchanged(path, then, request)
     folder.take()
     try:
         run = Run(request, folder, listener)
@@ -244,23 +239,10 @@ def resume(path: Path, listener: Listener | None = None, *, at: str = "", judge:
     return run
 
 
-def resolved(request: Request) -> dict[str, Any]:
-    """Every setting as it is in force, as plain values."""
-    flat = {**asdict(request.options), **asdict(request.learner)}
-    flat |= {
-        n: str([str(p) for p in v] if isinstance(v, tuple) and n != "reduction" else v)
-        for n, v in request.values.items()
-        if n not in ("time", "cursor")
-    }
-    flat["judge"] = request.judge.name if request.judge else "none"
-    flat["out"] = ""
-    return {n: flat[n] for n in sorted(flat) if n != "threads"}
-
-
 def versions() -> dict[str, str]:
     """What computed this."""
     packages = {n: importlib.metadata.version(n) for n in ("burnish", "torch", "transformers", "tokenizers", "numpy")}
     return {**packages, "python": platform.python_version(), "machine": platform.machine(), "system": platform.system()}
 
 
-__all__ = ["Interrupted", "Rollouts", "Run", "build", "default_threads", "resolved", "resume", "start", "versions"]
+__all__ = ["Interrupted", "Rollouts", "Run", "build", "default_threads", "resume", "start", "versions"]

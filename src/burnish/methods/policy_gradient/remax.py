@@ -24,4 +24,6 @@ class ReMax(REINFORCE):
         contexts = list(dict.fromkeys(batch.contexts))
         greedy = super().judge(self.rollout(contexts, purpose="greedy", temperature=0.0)).reward
         place = {c.id: i for i, c in enumerate(contexts)}
-        return batch.attach(greedy_reward=greedy[torch.tensor([place[c.id] for c in batch.contexts])])
+        baseline = greedy[torch.tensor([place[c.id] for c in batch.contexts])]
+        unknown = torch.where(baseline.isnan(), torch.nan, batch.reward)  # rows without a baseline leave like unjudged ones
+        return batch.attach(greedy_reward=baseline, reward=unknown)
