@@ -103,7 +103,7 @@ def reduced(term: Term, part: Rollouts, whole: Rollouts, how: Reduction) -> Tens
     (on, rows), (all_on, all_rows) = _weights(part, term.on), _weights(whole, term.on)
     count = all_rows.sum().clamp(min=1e-30)
     if term.value.ndim == 1:
-        return torch.where(rows > 0, term.value, 0.0) @ rows / count
+        return torch.where(rows > 0, term.value.double(), 0.0) @ rows / count
     by_row = (torch.where(on != 0, term.value, 0.0) * on).sum(1)
     name, length = how if isinstance(how, tuple) else (how, 1.0)
     if name == "token_mean":
