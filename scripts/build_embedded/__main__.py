@@ -1,11 +1,11 @@
 """`python -m scripts.build_embedded first second clean tiny teacher table`: the stages of the build, each from the state of another.
 
-    first   1300 steps at a constant rate                        from nothing
-    second  850  steps more, with the model's own samples        from first
-    clean   550 steps to rate zero       -> tiny-clean           from second
-    tiny    200 steps of fuzz            -> tiny                 from clean
-    teacher 2050 steps, harder levels     -> tiny-teacher         from second
-    table   measures the models and writes table.json and README.md
+first   1300 steps at a constant rate                        from nothing
+second  850  steps more, with the model's own samples        from first
+clean   550 steps to rate zero       -> tiny-clean           from second
+tiny    200 steps of fuzz            -> tiny                 from clean
+teacher 2050 steps, harder levels     -> tiny-teacher         from second
+table   measures the models and writes table.json and README.md
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from scripts.build_embedded.ask import own_samples
 from scripts.build_embedded.evaluate import table
 from scripts.build_embedded.examples import HARD_WEIGHTS, Mixture
 from scripts.build_embedded.folder import new_model, save_folder
+from scripts.build_embedded.mending import mending
 from scripts.build_embedded.optimizer import Optimizer
 from scripts.build_embedded.readme import provenance, render
 from scripts.build_embedded.train import RATE, Log, Phase, run
@@ -104,8 +105,9 @@ def teacher() -> None:
 
 def measure(name: str) -> None:
     """Measure one of the models and keep what was found."""
-    model = AutoModelForCausalLM.from_pretrained(FOLDER / name, attn_implementation="eager")
-    (BUILD / f"table-{name}.json").write_text(json.dumps(table(model, CELL, formats=True)))
+    model, actor = (AutoModelForCausalLM.from_pretrained(FOLDER / each, attn_implementation="eager") for each in (name, "tiny"))
+    found = {**table(model, CELL, formats=True), "mending": mending(model, actor, CELL)}
+    (BUILD / f"table-{name}.json").write_text(json.dumps(found))
 
 
 def write_up() -> None:

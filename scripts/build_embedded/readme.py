@@ -83,7 +83,19 @@ def render(table: dict[str, Any]) -> str:
             text += f"\n## `{model}` by format, greedy, level 1\n{FORMATS_SAY}\n" + format_table(made)
             tool = ", ".join(f"level {level}: {percent(cell)}" for level, cell in made["with tool"].items())
             text += f"\n`expr` with a calculator that answers its calls: {tool}.\n"
+            text += MENDING_SAYS.format(model=model) + rows_of(
+                ["task, level", *next(iter(made["mending"].values()))],
+                [[name, *(percent(found) for found in cells.values())] for name, cells in made["mending"].items()],
+            )
     return text + table.get("notes", "")
+
+
+MENDING_SAYS = """
+### `{model}` on what `tiny` samples
+verdict: on all samples without `?`; the others: on up to 100 wrong ones. critique: exactly right; then the share that is right after
+answering again without a critique, with the true one, with the model's own and with one that belongs to another draft.
+
+"""
 
 
 FORMATS_SAY = (
