@@ -9,24 +9,10 @@ from typing import Any
 from ..errors import BurnishError, Refused, nearest
 from ..memory.base import Memory
 from ..parts import SLOTS, Over, Part, folder, read
+from ..types.context import SAMPLED
 from .fields import fields_of
 
 LIVE = ("logp", "nll", "entropy", "value", "hidden", "divergence")  # bare, these are live inside the loss and `old_` before it
-DRAWN = (
-    "steps",
-    "origin",
-    "mask",
-    "turn",
-    "sampled_logp",
-    "sampled_entropy",
-    "kept",
-    "temperature",
-    "version",
-    "key",
-    "group",
-    "weight",
-    "stop",
-)
 BEFORE = ("reward", "keep", "credit", "shape")  # slots that run before the loss
 
 
@@ -107,7 +93,7 @@ class Planner:
                 self._score(role, name.removeprefix(f"{role}_"))
         else:
             what = f"{slot} {part.name} needs {name!r}: no judge, role or earlier part gives it"
-            self._refuse(what, nearest(name, self.known), seen="given here: " + ", ".join(sorted(self.known - set(DRAWN))))
+            self._refuse(what, nearest(name, self.known), seen="given here: " + ", ".join(sorted(self.known - set(SAMPLED))))
 
     def _score(self, role: str, output: str) -> None:
         if output == "divergence":
@@ -143,7 +129,7 @@ def planned(method: Any, values: Mapping[str, Any], given: frozenset[str]) -> tu
     roles = [n for n, f in fields_of(method).items() if f.kind == "role"]
     slots = {s: _listed(values.get(s)) for s in SLOTS if s != "divergence"}
     slots["penalty"] = [p for p in slots["penalty"] if p.weight]  # no forward for what has no effect
-    known = {*DRAWN, "judged", "length", "text", *given, *declared("attaches")}
+    known = {*SAMPLED, "judged", "length", "text", *given, *declared("attaches")}
     known |= {"step_reward"} if "reward" in known else set()
     known |= {n for n, v in values.items() if isinstance(v, Memory) and v.value() is not None}
     planner = Planner(roles, known, values.get("behaviour", "sampled"), values.get("divergence"))

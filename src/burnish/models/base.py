@@ -95,7 +95,9 @@ class Model(nn.Module):
         for rows in torch.arange(len(table)).split(self.rows_at_once):
             part = table.select(rows)
             columns = draw(self.decode(part), part, keys[rows], support, max_steps=max_steps, ends=ends, horizon=self.horizon)
-            piece = part._like({**columns, "group": part.group, "weight": part.weight, "version": torch.full((len(part),), self.version)})
+            piece = part.replaced(
+                {**columns, "group": part.group, "weight": part.weight, "version": torch.full((len(part),), self.version)}
+            )
             whole = piece if whole is None else whole.concat(piece)
         return self.with_text(whole if whole is not None else table)
 

@@ -29,6 +29,24 @@ class Origin(IntEnum):
     DEMONSTRATION = 5
 
 
+# What a draw writes, a column each.
+SAMPLED = (
+    "steps",
+    "origin",
+    "mask",
+    "turn",
+    "sampled_logp",
+    "sampled_entropy",
+    "kept",
+    "temperature",
+    "version",
+    "key",
+    "group",
+    "weight",
+    "stop",
+)
+
+
 class Rendered(str):
     """A prompt that is already in the model's own form: read as it stands, no chat template around it."""
 

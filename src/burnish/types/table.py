@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from ..errors import TableError
-from .context import Context, Origin, StopReason, digest
+from .context import SAMPLED, Context, Origin, StopReason, digest
 
 # What a part returns, read from its annotation: one value per step (B,T), row (B,), pair (P,) or group (N,).
 Steps: TypeAlias = Tensor
@@ -18,21 +18,6 @@ Rows: TypeAlias = Tensor
 Pairs: TypeAlias = Tensor
 Groups: TypeAlias = Tensor
 
-SAMPLED = (
-    "steps",
-    "origin",
-    "mask",
-    "turn",
-    "sampled_logp",
-    "sampled_entropy",
-    "kept",
-    "temperature",
-    "version",
-    "key",
-    "group",
-    "weight",
-    "stop",
-)
 WRITTEN_ONCE = frozenset({"steps", "origin", "sampled_logp", "kept", "key"})
 ABSENT = {"steps": 0, "origin": int(Origin.PADDING), "weight": 1.0}  # what concat writes where one side has no such column
 
@@ -156,7 +141,7 @@ class Rollouts:
         column: Tensor = self.columns[name]
         return ~column.isnan()
 
-    def _like(self, columns: Mapping[str, Any], **changes: Any) -> Rollouts:
+    def replaced(self, columns: Mapping[str, Any], **changes: Any) -> Rollouts:
         kept = {"sampled_under": self.sampled_under, "feedback": self.feedback, "scored": self.scored, **changes}
         return Rollouts(kept.pop("contexts", self.contexts), columns, **kept)
 
@@ -166,7 +151,7 @@ class Rollouts:
         `scored` marks columns that hold only behind the present contexts. Raises TableError for a wrong shape or a forbidden column."""
         for name, value in columns.items():
             self._check(name, value)
-        return self._like(
+        return self.replaced(
             {**self.columns, **columns}, feedback=feedback or self.feedback, scored=self.scored | set(columns if scored else ())
         )
 
@@ -216,7 +201,7 @@ class Rollouts:
     def select(self, rows: Tensor) -> Rollouts:
         """These rows, in this order: int (N,) or bool (B,)."""
         rows = rows.nonzero()[:, 0] if rows.dtype == torch.bool else rows
-        return self._like(
+        return self.replaced(
             {name: _take(x, rows) for name, x in self.columns.items()},
             contexts=_take(self.contexts, rows),
             sampled_under=_take(self.sampled_under, rows),
@@ -242,7 +227,7 @@ class Rollouts:
         """The same steps behind other contexts. What was drawn stays as drawn; what was scored behind the old ones goes."""
         if len(contexts) != len(self):
             raise TableError(f"{len(contexts)} contexts for {len(self)} rows", where="under")
-        return self._like({n: x for n, x in self.columns.items() if n not in self.scored}, contexts=list(contexts), scored=frozenset())
+        return self.replaced({n: x for n, x in self.columns.items() if n not in self.scored}, contexts=list(contexts), scored=frozenset())
 
     def prefix(self, length: Tensor) -> Rollouts:
         """The first `length` (B,) steps, to be continued: only what was drawn survives, nothing that was said of the whole row."""
@@ -253,7 +238,7 @@ class Rollouts:
         for name in {"turn", "sampled_logp", "sampled_entropy", "kept"} & columns.keys():
             columns[name] = torch.where(inside, columns[name], 0)  # beyond a row's end nothing is known
         columns["stop"] = torch.where(length < self.length, int(StopReason.CUT), self.stop)
-        return self._like(columns, feedback=Feedback(), scored=frozenset())
+        return self.replaced(columns, feedback=Feedback(), scored=frozenset())
 
     def best(self, score: Tensor) -> Rollouts:
         """The best row of each group by score (B,), the first on ties; rows that nobody scored do not compete."""
