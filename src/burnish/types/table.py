@@ -142,6 +142,7 @@ class Rollouts:
         return ~column.isnan()
 
     def replaced(self, columns: Mapping[str, Any], **changes: Any) -> Rollouts:
+        """The same rows with exactly these columns."""
         kept = {"sampled_under": self.sampled_under, "feedback": self.feedback, "scored": self.scored, **changes}
         return Rollouts(kept.pop("contexts", self.contexts), columns, **kept)
 
