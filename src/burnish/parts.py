@@ -48,6 +48,8 @@ class Signature:
     def stated(self) -> bool:
         """Whether the annotation says what a value belongs to; a helper's (-> Tensor) does not."""
         made = self.returns.get("")
+        if self.columns == ("batch",):  # reads a whole table: called by hand
+            return False
         return made is None or made in ("Steps", "Rows", "Pairs", "Groups") or made.startswith("dict")
 
     @property

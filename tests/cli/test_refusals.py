@@ -176,12 +176,23 @@ def test_a_value_of_the_wrong_type_is_refused_naming_the_option(name):
         assert option.rpartition(".")[2] in str(error.value), f"{option}: {error.value}"
 
 
+def idle(name, option, choice):
+    """Does no part of the method read this? Only `behaviour` can be set for nothing."""
+    cls = method(name)
+    parts = [p for p in (getattr(cls, "objective", None), *getattr(cls, "penalty", ())) if p]
+    return option == "behaviour" and choice != cls.behaviour and not any("behaviour_logp" in p.signature.columns for p in parts)
+
+
 @pytest.mark.parametrize("name", names())
 def test_every_choice_that_is_documented_is_taken(name):
     fields = {n: f for c in (RunOptions, Learner, method(name)) for n, f in fields_of(c).items()}
     for option, field in fields.items():
         for choice in choices_of(field.type):
-            request = resolve(name, {option: choice, "divergence": "hellinger"} if "divergence" in fields else {option: choice})
+            if idle(name, option, choice):
+                with pytest.raises(Refused, match=f"{option} has no effect"):
+                    resolve(name, {option: choice})
+                continue
+            request = resolve(name, {option: choice})
             found = {**vars(request.options), **vars(request.learner), **request.values}[option]
             assert found == choice
 
@@ -214,3 +225,24 @@ def test_the_pair_of_a_constant_reduction_can_be_said():
     assert resolve("grpo", {"reduction": "constant:12"}).values["reduction"] == ("constant", 12.0)
     with pytest.raises(Refused, match="reduction"):
         resolve("grpo", {"reduction": "constant:x"})
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("grpo", {"critic": "tiny"}),
+        ("grpo", {"critic_lr": 0.1}),
+        ("sft", {"reference": "tiny"}),
+        ("reinforce", {"divergence": "hellinger"}),
+    ],
+)
+def test_an_option_that_nothing_reads_is_refused(name, said):
+    with pytest.raises(Refused, match="has no effect"):
+        resolve(name, said)
+
+
+def test_a_buffer_of_no_length_and_an_option_of_another_method_are_refused():
+    with pytest.raises(Refused, match=r"overlong\.buffer"):
+        resolve("dapo", {"reward.buffer": 0})
+    with pytest.raises(Refused, match="it is an option of"):
+        resolve("sft", {"temperature": 0.5})

@@ -71,7 +71,7 @@ def test_its_options_have_kinds_and_plain_defaults_of_that_kind(part: Part) -> N
         if kind.startswith("Literal["):
             assert default in ast.literal_eval(kind.removeprefix("Literal").replace("[", "(", 1)[:-1] + ",)")
         else:
-            known = {"float": float, "int": int, "bool": bool, "str": str}
+            known = {"float": float, "int": int, "bool": bool, "str": str, "Positive": int, "Count": int, "Share": float, "Size": float}
             assert kind in known, f"{name}: {kind}"
             assert type(default) is known[kind]
 

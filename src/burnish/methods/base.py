@@ -46,6 +46,7 @@ class Method:
     needs: ClassVar[tuple[str, ...]] = ()  # roles that an overridden stage uses by hand
     attaches: ClassVar[tuple[str, ...]] = ()  # columns that an overridden stage adds
     asks: ClassVar[tuple[str, ...]] = ("reward",)  # feedback without which it cannot learn
+    unused: ClassVar[tuple[str, ...]] = ()  # inherited options that mean nothing here, and are refused
 
     time: int = carried(0)
     cursor: int = carried(0)
@@ -382,6 +383,7 @@ class Offline(OnPolicy):
     """Rows come from what is written down: the task's demonstrations, encoded."""
 
     asks: ClassVar[tuple[str, ...]] = ("demonstration",)
+    unused: ClassVar[tuple[str, ...]] = ("group_size", "temperature", "top_p", "top_k")
     prompts = 128
     group_size = 1
     measure = ()

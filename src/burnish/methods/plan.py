@@ -10,7 +10,7 @@ from ..errors import BurnishError, Refused, nearest
 from ..memory.base import Memory
 from ..parts import SLOTS, Over, Part, folder, read
 from ..types.context import SAMPLED
-from .fields import fields_of
+from .fields import fields_of, settings
 
 LIVE = ("logp", "nll", "entropy", "value", "hidden", "divergence")  # bare, these are live inside the loss and `old_` before it
 BEFORE = ("reward", "keep", "credit", "shape")  # slots that run before the loss
@@ -163,3 +163,34 @@ def _contradictions(method: Any, values: Mapping[str, Any], slots: Mapping[str, 
 
 def _listed(value: Any) -> list[Part]:
     return [p for p in (value if isinstance(value, tuple) else (value,)) if p is not None]
+
+
+def _plain(value: Any) -> Any:
+    """A field's value as it acts: options that were said and options by default are alike."""
+    if isinstance(value, Part):
+        return value.path, value.name, value.settings, value.weight
+    if isinstance(value, tuple):
+        return tuple(map(_plain, value))
+    return value.state() if isinstance(value, Memory) else value
+
+
+def without_effect(method: Any, changes: Mapping[str, Any], values: Mapping[str, Any], roles: Sequence[str]) -> dict[str, Refused]:
+    """Options that were set and that nothing reads: a role that no part asks for, what belongs to it, a memory or a behaviour that no
+    part looks at. By option."""
+    read = {c for slot in SLOTS if slot not in ("divergence", "measure") for p in _listed(values.get(slot)) for c in p.signature.columns}
+    asked = {
+        "divergence": any(c.endswith("divergence") for c in read),
+        "behaviour": any(c.startswith("behaviour_") for c in read),
+        **{n: n in read for n, v in values.items() if isinstance(v, Memory) and v.value() is not None},
+    }
+    known = {n: n in roles for n in ("reference", "critic")}
+    found = {}
+    usual = settings(method, {})
+    for option in changes:
+        name = option.partition(".")[0]
+        if _plain(values[name]) == _plain(usual[name]):  # said, and as it is anyway
+            continue
+        owner = next((r for r in known if name == r or name.startswith(f"{r}_")), name)
+        if not {**asked, **known}.get(owner, True):
+            found[option] = Refused(f"{option} has no effect: no part asks for {owner}", fix="leave it out, or choose a part that does")
+    return found

@@ -42,7 +42,8 @@ def locate(name: str) -> Path | str:
     if name.startswith("hf:") and word.count("/") == 1 and not word.startswith((".", "/", "~")):
         return word
     known = (*embedded(), *OTHERS)
-    fix = f"{nearest(name, known)} Or give the path of a Hugging Face folder, or hf:OWNER/NAME"
+    hint = nearest(name, known)
+    fix = f"{hint}{'' if hint.endswith('?') else '.'} Or give the path of a Hugging Face folder, or hf:OWNER/NAME"
     raise ModelError("there is no such model", where=name, fix=fix)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from ..types.limits import Positive
 from ..types.shapes import expect
 from ..types.table import Rows, Steps
 
@@ -17,7 +18,7 @@ def at_end(reward: Tensor, mask: Tensor) -> Steps:
     return torch.where(last, reward[:, None], 0.0)
 
 
-def overlong(reward: Tensor, length: Tensor, *, limit: int = 20480, buffer: int = 4096) -> Rows:
+def overlong(reward: Tensor, length: Tensor, *, limit: Positive = 20480, buffer: Positive = 4096) -> Rows:
     """R + R_len: 0 up to limit - buffer steps, falling linearly to -1 at limit, -1 beyond.
 
     DAPO, arXiv 2503.14476, eq. 13; the defaults are the paper's, a short task wants its own. Continuous at both knots."""

@@ -16,7 +16,7 @@ from ..feedback.function import Functions
 from ..feedback.judge import Judge, Truth
 from ..methods.base import Method
 from ..methods.fields import Field, Role, checked, fields_of, settings
-from ..methods.plan import Plan, gives, planned
+from ..methods.plan import Plan, gives, planned, without_effect
 from ..methods.registry import method as find_method
 from ..methods.registry import name_of, names
 from ..models.load import locate, reads_compact
@@ -108,6 +108,8 @@ def resolve(
         plan = planned(cls, values, gives(task, asked)) if heard else None
     except BurnishError as error:
         errors += [_placed(e, origin(_subject(e, said))) for e in apart(error)]
+    else:
+        errors += [_placed(e, origin(k)) for k, e in without_effect(cls, changes, values, plan[1] if plan else ()).items() if plan]
     if errors:
         raise Refused.all(errors)
     assert plan is not None
@@ -140,7 +142,8 @@ def _sound(cls: type[Method], changes: Mapping[str, Any], errors: list[BurnishEr
 
 def settable(cls: type[Method]) -> dict[str, Field]:
     """Fields of a method that a person may set."""
-    return {n: f for n, f in fields_of(cls).items() if f.kind != "carried"}
+    unused = {n for c in cls.__mro__ for n in vars(c).get("unused", ())}
+    return {n: f for n, f in fields_of(cls).items() if f.kind != "carried" and n not in unused}
 
 
 SYNONYMS = {  # what others call it -> what it is called here

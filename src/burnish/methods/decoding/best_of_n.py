@@ -16,6 +16,7 @@ class BestOfN(Method):
     kind: ClassVar[str] = "decoding"
     paper: ClassVar[str] = "arXiv 2009.01325"
     sees_truth: ClassVar[bool] = True
+    unused: ClassVar[tuple[str, ...]] = ("prompts",)
     n: Positive = 8  # candidates per context
 
     def deploy(self) -> Any:
