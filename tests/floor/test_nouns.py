@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import burnish.types
 from burnish.errors import BurnishError, DataError, Refused, TableError, nearest
 from burnish.lazy import lazy
-from burnish.types import Context, Origin, StopReason, digest, mix, shuffled, uniform
+from burnish.types import Context, Origin, StopReason, digest, mix, normal, shuffled, uniform
 from burnish.types.chance import generator
 from burnish.types.shapes import expect
 
@@ -231,3 +231,13 @@ print(before, "colorsys" in sys.modules)
     assert fresh(code) == "False True"
     with pytest.raises(AttributeError):
         _ = lazy("math").no_such_name
+
+
+def test_normal_numbers_have_the_moments_of_a_normal_distribution_and_belong_to_their_key():
+    keys = mix(3, torch.arange(200_000))
+    x = normal(keys)
+    assert x.isfinite().all()
+    assert abs(float(x.mean())) < 0.01
+    assert abs(float((x**2).mean()) - 1) < 0.02
+    assert abs(float((x**4).mean()) - 3) < 0.1
+    assert torch.equal(normal(keys[7:9]), x[7:9])

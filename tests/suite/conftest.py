@@ -7,7 +7,7 @@ import torch
 from transformers import AutoTokenizer, LlamaConfig
 
 from burnish.feedback.function import Functions
-from burnish.methods.base import Offline
+from burnish.methods.offline import Offline
 from burnish.methods.registry import method
 from burnish.models.causal_lm import CausalLM
 from burnish.models.load import EMBEDDED

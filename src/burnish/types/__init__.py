@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 from .context import Context, Origin, Rendered, StopReason, digest
 
 if TYPE_CHECKING:
-    from .chance import mix, shuffled, uniform  # noqa: F401
+    from .chance import mix, normal, shuffled, uniform  # noqa: F401
     from .table import Feedback, Groups, Pairs, Rollouts, Rows, Scores, Steps, Term, blank  # noqa: F401
 
-_HOME = dict.fromkeys(("mix", "shuffled", "uniform"), "chance")
+_HOME = dict.fromkeys(("mix", "normal", "shuffled", "uniform"), "chance")
 _HOME |= dict.fromkeys(("Feedback", "Groups", "Pairs", "Rollouts", "Rows", "Scores", "Steps", "Term", "blank"), "table")
 
 __all__ = ["Context", "Origin", "Rendered", "StopReason", "digest", *_HOME]

@@ -48,3 +48,8 @@ def shuffled(key: Tensor, size: int) -> Tensor:
 def generator(key: Tensor) -> torch.Generator:
     """A private torch generator at this key, for what wants normal draws (initial weights)."""
     return torch.Generator().manual_seed(int(key) & ((1 << 63) - 1))
+
+
+def normal(key: Tensor, index: int | Tensor = 0) -> Tensor:
+    """Standard normal numbers, float64, one per (key, index): the inverse distribution function of `uniform`, so never infinite."""
+    return torch.special.ndtri(uniform(key, index).clamp(2.0**-54, 1 - 2.0**-53))

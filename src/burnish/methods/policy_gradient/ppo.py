@@ -2,7 +2,7 @@ from typing import ClassVar
 
 from ...memory.controllers import AdaptiveKL
 from ...parts import credit, measures, objectives, rewards, shape, use
-from ..base import OnPolicy
+from ..on_policy import OnPolicy
 
 
 class PPO(OnPolicy):

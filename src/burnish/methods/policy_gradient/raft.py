@@ -1,7 +1,7 @@
 from typing import ClassVar
 
 from ...parts import keep, objectives, use
-from ..base import OnPolicy
+from ..on_policy import OnPolicy
 
 
 class RAFT(OnPolicy):

@@ -1,7 +1,7 @@
 from typing import ClassVar
 
 from ...parts import credit, objectives, use
-from ..base import OnPolicy
+from ..on_policy import OnPolicy
 
 
 class REINFORCE(OnPolicy):

@@ -1,7 +1,7 @@
 from typing import ClassVar
 
 from ...parts import objectives, use
-from ..base import Offline
+from ..offline import Offline
 
 
 class SFT(Offline):
